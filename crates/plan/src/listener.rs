@@ -1,0 +1,129 @@
+//! Gateways and their listeners: who answers on which port, for which names, with which certificates.
+
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::http::ExternalAuth;
+use crate::{BlobId, Hostname, ListenerId, ObjectName, Reason};
+
+/// What holds for a whole Gateway.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Gateway {
+    pub id: ObjectName,
+    /// Shown to backends that ask for a client certificate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_certificate: Option<Certificate>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Transport {
+    #[serde(rename = "TCP")]
+    Tcp,
+    #[serde(rename = "UDP")]
+    Udp,
+}
+
+/// What happens to a connection that this listener takes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Handling {
+    Http,
+    Https(ServerTls),
+    Passthrough,
+    Terminate(ServerTls),
+    Tcp,
+    Udp,
+}
+
+impl Handling {
+    #[must_use]
+    pub const fn transport(&self) -> Transport {
+        match self {
+            Self::Udp => Transport::Udp,
+            Self::Http | Self::Https(_) | Self::Passthrough | Self::Terminate(_) | Self::Tcp => {
+                Transport::Tcp
+            }
+        }
+    }
+
+    /// Whether a ClientHello is read before anything is decided.
+    #[must_use]
+    pub const fn reads_hello(&self) -> bool {
+        matches!(self, Self::Https(_) | Self::Passthrough | Self::Terminate(_))
+    }
+
+    #[must_use]
+    pub const fn server_tls(&self) -> Option<&ServerTls> {
+        match self {
+            Self::Https(tls) | Self::Terminate(tls) => Some(tls),
+            Self::Http | Self::Passthrough | Self::Tcp | Self::Udp => None,
+        }
+    }
+
+    /// The handling as users call it: the listener's protocol, with the mode where there is a choice.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Http => "HTTP",
+            Self::Https(_) => "HTTPS",
+            Self::Passthrough => "TLS passthrough",
+            Self::Terminate(_) => "TLS terminate",
+            Self::Tcp => "TCP",
+            Self::Udp => "UDP",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Listener {
+    pub id: ListenerId,
+    /// Empty: every address of the machine or Pod.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<IpAddr>,
+    pub port: u16,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hostname: Option<Hostname>,
+    pub handling: Handling,
+    /// Asked before any route of this listener is looked at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub external_auth: Vec<ExternalAuth>,
+    /// Set when the listener keeps its names but must not serve them: a listener that cannot check client
+    /// certificates, for one, must not leave its names to a listener that does not ask for any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refuse: Option<Reason>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServerTls {
+    /// In the order of `certificateRefs`, the good ones only.
+    pub certificates: Vec<Certificate>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_certificates: Option<ClientCertificates>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minimum_version: Option<crate::TlsVersion>,
+}
+
+/// A certificate and what must be known of it without opening it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Certificate {
+    pub id: BlobId,
+    /// Where it came from, for people.
+    pub secret: ObjectName,
+    /// The DNS names it is good for.
+    pub names: Vec<Hostname>,
+    /// Seconds since the epoch.
+    pub not_after: i64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClientCertificates {
+    pub trust: Vec<BlobId>,
+    /// Also lets in clients without a certificate or with one that does not verify.
+    pub allow_insecure: bool,
+}
