@@ -1,0 +1,188 @@
+//! What is written back: conditions and the status of each kind.
+//!
+//! `lastTransitionTime` is missing on purpose: only who writes a status knows when it changed.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    #[serde(rename = "type")]
+    pub kind: ConditionType,
+    pub status: ConditionStatus,
+    pub reason: Reason,
+    pub message: String,
+    pub observed_generation: i64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub enum ConditionStatus {
+    True,
+    False,
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub enum ConditionType {
+    Accepted,
+    Programmed,
+    ResolvedRefs,
+    Conflicted,
+    OverlappingTLSConfig,
+    InsecureFrontendValidationMode,
+    AddressesAssigned,
+    SupportedVersion,
+    PartiallyInvalid,
+}
+
+/// Every reason that a condition of ours can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub enum Reason {
+    Accepted,
+    AddressNotAssigned,
+    AddressNotUsable,
+    AddressesAssigned,
+    BackendNotFound,
+    ConfigurationChanged,
+    Conflicted,
+    HostnameConflict,
+    IncompatibleFilters,
+    Invalid,
+    InvalidCACertificateKind,
+    InvalidCACertificateRef,
+    InvalidCertificateRef,
+    InvalidClientCertificateRef,
+    InvalidKind,
+    InvalidParameters,
+    InvalidRouteKinds,
+    ListenersNotResolved,
+    ListenersNotValid,
+    NoConflicts,
+    NoMatchingListenerHostname,
+    NoMatchingParent,
+    NoValidCACertificate,
+    NotAllowed,
+    NotAllowedByListeners,
+    NotAssigned,
+    OverlappingHostnames,
+    ParentNotAccepted,
+    PartiallyAssigned,
+    Pending,
+    PortUnavailable,
+    Programmed,
+    ProtocolConflict,
+    RefNotPermitted,
+    ResolvedRefs,
+    SupportedVersion,
+    TargetNotFound,
+    TooManyListeners,
+    UnsupportedAddress,
+    UnsupportedProtocol,
+    UnsupportedValue,
+    UnsupportedVersion,
+}
+
+/// The status of one object, as far as it is ours to write.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Status {
+    GatewayClass(GatewayClassStatus),
+    Gateway(GatewayStatus),
+    ListenerSet(ListenerSetStatus),
+    Route(RouteStatus),
+    Policy(PolicyStatus),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GatewayClassStatus {
+    pub conditions: Vec<Condition>,
+    pub supported_features: Vec<SupportedFeature>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct SupportedFeature {
+    pub name: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GatewayStatus {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<StatusAddress>,
+    pub conditions: Vec<Condition>,
+    pub listeners: Vec<ListenerStatus>,
+    pub attached_listener_sets: i32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StatusAddress {
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub value: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ListenerStatus {
+    pub name: Arc<str>,
+    pub supported_kinds: Vec<GroupKind>,
+    pub attached_routes: i32,
+    pub conditions: Vec<Condition>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GroupKind {
+    pub group: String,
+    pub kind: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ListenerSetStatus {
+    pub conditions: Vec<Condition>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub listeners: Vec<ListenerStatus>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RouteStatus {
+    pub parents: Vec<RouteParentStatus>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RouteParentStatus {
+    pub parent_ref: ParentRefStatus,
+    pub controller_name: Arc<str>,
+    pub conditions: Vec<Condition>,
+}
+
+/// A reference to a parent with group and kind written out.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ParentRefStatus {
+    pub group: String,
+    pub kind: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub section_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PolicyStatus {
+    pub ancestors: Vec<PolicyAncestorStatus>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyAncestorStatus {
+    pub ancestor_ref: ParentRefStatus,
+    pub controller_name: Arc<str>,
+    pub conditions: Vec<Condition>,
+}

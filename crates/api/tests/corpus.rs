@@ -1,0 +1,66 @@
+//! Every rule of every kind, broken by an object that breaks nothing else.
+//!
+//! `corpus/invalid/KIND/NAME.yaml` has beside it `NAME.txt`: one line per problem. `corpus/valid/` must read
+//! without any. `UPDATE=1 cargo test -p tidegate-api --test corpus` writes the expectations anew.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tidegate_api::{Problem, Severity, read_object, yaml};
+
+#[test]
+fn valid_objects_read_without_a_problem() {
+    let files = manifests(Path::new("tests/corpus/valid"));
+    assert!(!files.is_empty());
+    for file in files {
+        let problems = problems(&file);
+        assert!(problems.is_empty(), "{}: {}", file.display(), lines(&problems));
+    }
+}
+
+#[test]
+fn invalid_objects_are_refused_with_the_message_beside_them() {
+    let update = std::env::var_os("UPDATE").is_some();
+    let mut wrong = Vec::new();
+    for file in manifests(Path::new("tests/corpus/invalid")) {
+        let found = lines(&problems(&file));
+        let beside = file.with_extension("txt");
+        if update {
+            fs::write(&beside, &found).unwrap();
+        } else if fs::read_to_string(&beside).unwrap_or_default() != found {
+            wrong.push(format!("{}\n{found}", file.display()));
+        }
+        assert!(!found.is_empty(), "{} has nothing wrong", file.display());
+    }
+    assert!(wrong.is_empty(), "not as written beside them:\n{}", wrong.join("\n"));
+}
+
+fn problems(file: &Path) -> Vec<Problem> {
+    let source = fs::read_to_string(file).unwrap();
+    let (nodes, mut problems) = yaml::documents(&source);
+    problems.extend(nodes.iter().flat_map(|node| read_object(node).problems));
+    problems
+}
+
+fn lines(problems: &[Problem]) -> String {
+    problems
+        .iter()
+        .map(|problem| {
+            let severity = if problem.severity == Severity::Error { "error" } else { "warning" };
+            format!("{severity}: {problem}\n")
+        })
+        .collect()
+}
+
+fn manifests(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = fs::read_dir(folder)
+        .unwrap()
+        .flat_map(|entry| {
+            let path = entry.unwrap().path();
+            if path.is_dir() { manifests(&path) } else { vec![path] }
+        })
+        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
+        .collect();
+    files.sort();
+    files
+}
