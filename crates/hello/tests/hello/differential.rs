@@ -11,7 +11,7 @@ use crate::build::{
     names, protocols, record, records, versions,
 };
 use crate::captured::from_rustls;
-use crate::oracle::{Verdict, ask_rustls, check, ours};
+use crate::oracle::{LIMITS, Verdict, ask_rustls, check, ours};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
@@ -73,7 +73,10 @@ fn where_this_crate_is_stricter() {
         ),
         (record(22, &signed().padded_to(17_000).message()), HelloError::RecordTooLong),
         (Fields { version: [9, 9], ..signed() }.wire(), HelloError::HelloVersion { version: 0x0909 }),
-        (records(&signed().message(), 1), HelloError::TooManyRecords { max: 64 }),
+        (
+            records(&signed().padded_to(5_000).message(), 1),
+            HelloError::TooManyRecords { max: LIMITS.max_records },
+        ),
     ];
     for (wire, error) in cases {
         assert!(matches!(ask_rustls(&wire), Verdict::Accepted(_)), "rustls no longer accepts: {error}");

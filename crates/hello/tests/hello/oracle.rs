@@ -23,6 +23,9 @@ use rustls::server::Acceptor;
 use rustls::{Error, InvalidMessage, PeerMisbehaved};
 use tidegate_hello::{HelloError, Limits, Progress, Reader};
 
+/// Records enough that hellos cut to single bytes are compared and not merely refused.
+pub(crate) const LIMITS: Limits = Limits { max_hello: 64 * 1024, max_records: 4096 };
+
 const SERVER_NAME: u16 = 0;
 const SIGNATURE_ALGORITHMS: u16 = 13;
 const ALPN: u16 = 16;
@@ -66,7 +69,7 @@ pub(crate) struct Asked {
 }
 
 pub(crate) fn ours(wire: &[u8]) -> Verdict<HelloError> {
-    one_step(&mut Reader::new(Limits::default()), wire)
+    one_step(&mut Reader::new(LIMITS), wire)
 }
 
 fn one_step(reader: &mut Reader, seen: &[u8]) -> Verdict<HelloError> {
@@ -81,7 +84,7 @@ fn one_step(reader: &mut Reader, seen: &[u8]) -> Verdict<HelloError> {
 }
 
 fn check_dripped(wire: &[u8], at_once: &Verdict<HelloError>) {
-    let mut reader = Reader::new(Limits::default());
+    let mut reader = Reader::new(LIMITS);
     let dripped = (0..=wire.len())
         .map(|end| one_step(&mut reader, &wire[..end]))
         .find(|verdict| *verdict != Verdict::NeedMore)
