@@ -3,6 +3,7 @@
 //!
 //! After reading, a value is right; nobody behind this crate checks it again. It does no I/O.
 
+pub mod bounded;
 pub mod core;
 pub mod filter;
 pub mod gateway;
@@ -16,6 +17,7 @@ mod problem;
 pub mod read;
 pub mod refs;
 pub mod route;
+mod rules;
 pub mod scalar;
 pub mod selector;
 pub mod session;
