@@ -3,7 +3,7 @@
 
 use tidegate_api::grpc_route::{GrpcMatch, GrpcMethodMatch};
 use tidegate_api::http_route::{HttpMatch, HttpValueMatch, PathMatchType, ValueMatchType};
-use tidegate_plan::{PathMatch, TextMatch, ValueMatch};
+use tidegate_plan::{PathMatch, Pattern, TextMatch, ValueMatch};
 
 pub(super) fn http(entry: &HttpMatch, field: &str) -> Result<tidegate_plan::HttpMatch, String> {
     let path = &entry.path;
@@ -67,7 +67,7 @@ fn text(kind: ValueMatchType, value: String, field: &str) -> Result<TextMatch, S
 }
 
 fn expression(value: String, field: &str) -> Result<String, String> {
-    match regex::Regex::new(&value) {
+    match Pattern::parse(&value) {
         Ok(_) => Ok(value),
         Err(error) => {
             let text = error.to_string();
