@@ -23,6 +23,7 @@ pub mod selector;
 pub mod session;
 pub mod status;
 mod tree;
+pub mod write;
 pub mod yaml;
 
 pub use kind::{Kind, Object, ObjectKey, Reading, Resource, Spec, read_object};
