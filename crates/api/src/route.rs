@@ -146,7 +146,7 @@ fn stream_route_has_one_rule(route: &impl Ruled, place: &mut Place<'_>) {
 /// v1alpha2 is served without the rules that came later, and what breaks one of them is a warning there.
 fn wrong_since_v1alpha3(place: &mut Place<'_>, field: &str, message: &str, help: &str) {
     if place.version() == "v1alpha2" {
-        place.warn(field, message, help);
+        place.warn(field, format!("{message}; v1 refuses this"), help);
     } else {
         place.wrong(field, message, help);
     }

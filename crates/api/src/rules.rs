@@ -167,11 +167,15 @@ impl Pointer<'_> {
         if self.object != other.object {
             return None;
         }
-        match (self.section, other.section, self.port, other.port) {
-            (Some(section), Some(other), ..) if section != other => None,
-            (Some(_), None, ..) | (None, Some(_), ..) => Some(Clash::PartOfWhole),
-            (_, _, Some(port), Some(other)) if port != other => None,
-            (_, _, Some(_), None) | (_, _, None, Some(_)) => Some(Clash::PartOfWhole),
+        let part_of_whole = Some(Clash::PartOfWhole);
+        match (self.section, other.section) {
+            (Some(section), Some(other)) if section != other => return None,
+            (Some(_), None) | (None, Some(_)) => return part_of_whole,
+            _ => {}
+        }
+        match (self.port, other.port) {
+            (Some(port), Some(other)) if port != other => None,
+            (Some(_), None) | (None, Some(_)) => part_of_whole,
             _ => Some(Clash::Same),
         }
     }
