@@ -86,7 +86,7 @@ texts! {
     pub struct ControllerName: 1 to 253, is_domain_prefixed_path, "a controller name such as example.net/gateway-controller";
     pub struct Protocol: 1 to 255, is_protocol, "a protocol: HTTP, HTTPS, TLS, TCP, UDP, or a domain-prefixed one such as example.com/foo";
     pub struct AddressType: 1 to 253, is_address_type, "an address type: IPAddress, Hostname, NamedAddress, or a domain-prefixed one";
-    pub struct HeaderName: 1 to 256, is_token, "a header name: letters, digits and !#$%&'*+-.^_`|~";
+    pub struct HeaderName: 1 to 256, is_token, "a name of letters, digits and !#$%&'*+-.^_`|~";
     pub struct AbsoluteUri: 1 to 253, is_absolute_uri, "an absolute URI such as spiffe://example.com/service";
     pub struct CorsOrigin: 1 to 253, is_cors_origin, "an origin: `*`, or scheme://host[:port] with http or https";
     pub struct CookieName: 1 to 256, is_token, "a cookie name: letters, digits and !#$%&'*+-.^_`|~";
