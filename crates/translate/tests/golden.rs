@@ -13,7 +13,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 use similar::{ChangeTag, TextDiff};
 use tidegate_api::{Kind, Node, Object, read_object, write, yaml};
-use tidegate_translate::{BundleVersion, Channel, Infrastructure, Resources, Settings, Source, Translation, translate};
+use tidegate_translate::{
+    BundleVersion, Channel, Infrastructure, Resources, Settings, Source, Translation, translate,
+};
 
 #[test]
 fn what_is_made_of_the_inputs_is_as_written_beside_them() {
@@ -25,7 +27,9 @@ fn what_is_made_of_the_inputs_is_as_written_beside_them() {
         let mut translation = translate(&resources(case), &settings(case));
         // The class that is filled in says the same everywhere.
         let source = fs::read_to_string(case.join("in.yaml")).unwrap();
-        translation.statuses.retain(|key, _| key.kind != Kind::GatewayClass || source.contains("kind: GatewayClass"));
+        translation
+            .statuses
+            .retain(|key, _| key.kind != Kind::GatewayClass || source.contains("kind: GatewayClass"));
         for (name, found) in [("plan.yaml", plan(&translation)), ("status.yaml", status(&translation))] {
             let file = case.join(name);
             if update {
@@ -138,7 +142,9 @@ fn settings(case: &Path) -> Settings {
     for (key, value) in nodes[0].to_json().as_object().expect("a map") {
         match (key.as_str(), value) {
             ("source", Value::String(source)) if source == "cluster" => settings.source = Source::Cluster,
-            ("channel", Value::String(channel)) if channel == "standard" => settings.channel = Channel::Standard,
+            ("channel", Value::String(channel)) if channel == "standard" => {
+                settings.channel = Channel::Standard
+            }
             ("bundle", Value::Object(crds)) => {
                 let version = |(crd, version): (&String, &Value)| BundleVersion {
                     crd: crd.clone(),
@@ -189,9 +195,14 @@ fn plan(translation: &Translation) -> String {
         .iter()
         .map(|(id, endpoints)| (id.to_string(), serde_json::to_value(&endpoints.endpoints).unwrap()))
         .collect();
-    let infrastructure = translation.infrastructure.iter().filter(|(_, asked)| asked.labels.len() > 2 || !asked.annotations.is_empty() || cut(asked));
+    let infrastructure = translation
+        .infrastructure
+        .iter()
+        .filter(|(_, asked)| asked.labels.len() > 2 || !asked.annotations.is_empty() || cut(asked));
     let infrastructure: Map<String, Value> = infrastructure
-        .map(|(name, asked)| (name.to_string(), json!({"labels": asked.labels, "annotations": asked.annotations})))
+        .map(|(name, asked)| {
+            (name.to_string(), json!({"labels": asked.labels, "annotations": asked.annotations}))
+        })
         .collect();
     let mut plan = json!({"fragments": parts});
     for (key, value) in [

@@ -33,9 +33,14 @@ fn affected(world: &[Value], broken: &Value) -> BTreeSet<String> {
     while let Some(value) = reached.pop() {
         for other in world {
             let points_at = refers(other, &BTreeSet::from([name(&value)]));
-            let is_target = matches!(value["kind"].as_str(), Some("BackendTLSPolicy" | "XBackendTrafficPolicy" | "ListenerSet" | "EndpointSlice"))
-                && refers(&value, &BTreeSet::from([name(other)]));
-            if (points_at || is_target) && names.insert(name(other)) {
+            let is_target = matches!(
+                value["kind"].as_str(),
+                Some("BackendTLSPolicy" | "XBackendTrafficPolicy" | "ListenerSet" | "EndpointSlice")
+            ) && refers(&value, &BTreeSet::from([name(other)]));
+            // A default Gateway is a parent of routes that do not name it.
+            let is_default =
+                value["spec"]["defaultScope"] == "All" && other["spec"]["useDefaultGateways"] == "All";
+            if (points_at || is_target || is_default) && names.insert(name(other)) {
                 reached.push(other.clone());
             }
         }
