@@ -60,3 +60,38 @@ fn unsupported_version(settings: &Settings) -> Option<Fault> {
         )
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::BundleVersion;
+
+    fn fault(version: Option<&str>) -> Option<Fault> {
+        let crd = BundleVersion {
+            crd: "gateways.gateway.networking.k8s.io".to_owned(),
+            version: version.map(ToOwned::to_owned),
+        };
+        unsupported_version(&Settings { bundle: Some(vec![crd]), ..Settings::folder() })
+    }
+
+    #[test]
+    fn a_patch_release_is_the_same_version() {
+        for version in ["v1.7", "v1.7.0", "v1.7.12", "v1.7.0-rc.1"] {
+            assert_eq!(fault(Some(version)), None, "{version}");
+        }
+    }
+
+    #[test]
+    fn other_versions_are_not_supported() {
+        for version in ["v1.6.0", "v1.70.0", "v1.8.0", "1.7.0", "", "main"] {
+            let fault = fault(Some(version)).expect(version);
+            assert_eq!(fault.reason, Reason::UnsupportedVersion);
+        }
+        assert!(fault(None).unwrap().message.contains("does not say its version"));
+    }
+
+    #[test]
+    fn a_folder_has_no_crds_to_ask() {
+        assert_eq!(unsupported_version(&Settings::folder()), None);
+    }
+}

@@ -110,3 +110,32 @@ pub(crate) fn programmed(fault: Option<&Fault>, generation: i64) -> Condition {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_fit_and_are_cut_between_characters() {
+        let long = "ä".repeat(20_000);
+        let condition = condition(ConditionType::Accepted, ConditionStatus::True, Reason::Accepted, long, 1);
+        assert!(condition.message.len() <= 32_768 && condition.message.ends_with("..."));
+    }
+
+    #[test]
+    fn the_worst_fault_decides_and_each_is_told_once() {
+        let faults = [
+            Fault::new(Reason::TargetNotFound, "a"),
+            Fault::new(Reason::Conflicted, "b"),
+            Fault::new(Reason::Conflicted, "b"),
+        ];
+        assert_eq!(Fault::worst(&faults), Some(Fault::new(Reason::Conflicted, "a; b")));
+        assert_eq!(Fault::worst(&[]), None);
+    }
+
+    #[test]
+    fn long_lists_are_cut_short() {
+        assert_eq!(few(["a", "b"]), "a, b");
+        assert_eq!(few(0..10), "0, 1, 2, 3, 4, 5, 6 and 3 more");
+    }
+}

@@ -53,3 +53,20 @@ pub(super) fn parameters_fault(gateway: &Gateway) -> Option<Fault> {
         format!("spec.infrastructure.parametersRef: {kind} is not known here; remove the reference");
     Some(Fault::new(Reason::InvalidParameters, message))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_is_never_too_long_and_tells_names_apart() {
+        assert_eq!(label_value("web"), "web");
+        let whole = "a".repeat(63);
+        assert_eq!(label_value(&whole), whole);
+        let (one, other) = (format!("{whole}1"), format!("{whole}2"));
+        assert_eq!(label_value(&one).len(), 63);
+        assert_ne!(label_value(&one), label_value(&other));
+        let dotted = format!("{}.{}", "a".repeat(53), "b".repeat(40));
+        assert!(!label_value(&dotted).contains(".-"), "{}", label_value(&dotted));
+    }
+}
