@@ -5,17 +5,22 @@
 
 pub mod core;
 pub mod filter;
+mod form;
 pub mod gateway;
 pub mod grpc_route;
 pub mod http_route;
+mod json;
 mod kind;
+mod list;
 pub mod listener;
 mod meta;
+mod plain;
 pub mod policy;
 mod problem;
 pub mod read;
 pub mod refs;
 pub mod route;
+pub mod rules;
 pub mod scalar;
 pub mod selector;
 pub mod session;
@@ -24,6 +29,7 @@ mod tree;
 pub mod yaml;
 
 pub use kind::{Kind, Object, ObjectKey, Reading, Resource, Spec, read_object};
+pub use list::objects;
 pub use meta::Meta;
 pub use problem::{Problem, Severity};
 pub use tree::{Key, Node, Span, Value};

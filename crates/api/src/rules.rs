@@ -1,0 +1,65 @@
+//! All rules by name, so that documentation and tests can ask whether each of them is spoken of.
+
+use crate::{Meta, core, gateway, listener, refs, selector};
+
+/// The rules of every record that has some.
+pub const ALL: &[&[&str]] = &[
+    Meta::RULES,
+    core::ClusterTrustBundleSpec::OBJECT_RULES,
+    core::ClusterTrustBundleSpec::RULES,
+    core::ConfigMapSpec::RULES,
+    core::EndpointPort::RULES,
+    core::EndpointSliceSpec::RULES,
+    core::SecretSpec::RULES,
+    core::ServicePort::RULES,
+    core::ServiceSpec::RULES,
+    gateway::FrontendTls::RULES,
+    gateway::FrontendValidation::RULES,
+    gateway::GatewayAddress::RULES,
+    gateway::GatewaySpec::RULES,
+    gateway::Infrastructure::RULES,
+    gateway::ListenerNamespaces::RULES,
+    gateway::ListenerSetSpec::RULES,
+    listener::Listener::RULES,
+    listener::ListenerFilter::RULES,
+    listener::ListenerTls::RULES,
+    listener::RouteNamespaces::RULES,
+    refs::BackendObjectReference::RULES,
+    selector::LabelSelector::RULES,
+    selector::Requirement::RULES,
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn every_record_with_rules_is_listed() {
+        let listed: BTreeSet<&str> = ALL.iter().copied().flatten().copied().collect();
+        let mut written = BTreeSet::new();
+        collect(Path::new("src"), &mut written);
+        let missing: Vec<_> = written.iter().filter(|rule| !listed.contains(rule.as_str())).collect();
+        assert!(missing.is_empty(), "add the records with these rules to ALL: {missing:?}");
+        assert!(written.len() > 20);
+    }
+
+    /// The names in `rules: [...]` of all sources.
+    fn collect(folder: &Path, rules: &mut BTreeSet<String>) {
+        for entry in fs::read_dir(folder).expect("the sources are there") {
+            let path = entry.expect("the folder can be read").path();
+            if path.is_dir() {
+                collect(&path, rules);
+            } else if path.file_name().is_some_and(|name| name != "rules.rs" && name != "read.rs") {
+                let source = fs::read_to_string(&path).expect("a source is text");
+                for part in source.split("rules: [").skip(1) {
+                    let names = part.split(']').next().unwrap_or_default().split(',').map(str::trim);
+                    rules.extend(names.filter(|name| !name.is_empty()).map(str::to_owned));
+                }
+            }
+        }
+    }
+}
