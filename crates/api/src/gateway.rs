@@ -1,18 +1,18 @@
 //! Gateway, GatewayClass and ListenerSet.
 
+use crate::bounded::Text;
 use crate::form::{is_qualified_name, is_subdomain};
 use crate::kind::{Resource, Spec};
 use crate::listener::{
-    HasListeners, Listener, listener_names_are_unique, listeners_are_distinct, repeated, warn_about_selector,
+    HasListeners, Listener, listener_names_are_unique, listeners_are_distinct, warn_about_selector,
 };
 use crate::meta::KEY_HELP;
 use crate::read::{Entries, List, Map, Place, record, words};
 use crate::refs::{
     GATEWAY_GROUP, LocalObjectReference, ObjectReference, ParentGatewayReference, SecretReference,
 };
-use crate::scalar::{
-    AddressType, AnnotationValue, ControllerName, LabelValue, ObjectName, Port, Text, shorten,
-};
+use crate::rules::repeated;
+use crate::scalar::{AddressType, AnnotationValue, ControllerName, LabelValue, ObjectName, Port, quote};
 use crate::selector::LabelSelector;
 
 pub type GatewayClass = Resource<GatewayClassSpec>;
@@ -42,7 +42,7 @@ record! {
     pub struct GatewayClassSpec {
         pub controller_name: ControllerName = "controllerName",
         pub parameters_ref: Option<ObjectReference> = "parametersRef",
-        pub description: Option<Text<64>> = "description",
+        pub description: Option<Text<0, 64>> = "description",
     }
 }
 
@@ -71,7 +71,7 @@ fn addresses_are_distinct(spec: &GatewaySpec, place: &mut Place<'_>) {
         if ["IPAddress", "Hostname"].contains(&address.kind.as_str()) && !address.value.is_empty() {
             place.wrong(
                 &format!("addresses[{index}]"),
-                format!("the address {} is written in addresses[{first}] already", &*address.value),
+                format!("the address {} is written in addresses[{first}] already", address.value),
                 "remove one of them",
             );
         }
@@ -89,9 +89,9 @@ record! {
     pub struct GatewayAddress {
         pub kind: AddressType = "type" or AddressType::new("IPAddress").expect("the type is well-formed"),
         /// Empty: any address of the type.
-        pub value: Text<253> = "value" or Text::default(),
+        pub value: Text<0, 253> = "value" or Text::default(),
         /// Empty: as the implementation does it.
-        pub routability: Text<253> = "routability" or Text::default(),
+        pub routability: Text<0, 253> = "routability" or Text::default(),
     }
     rules: [ip_address_is_one, hostname_address_is_a_hostname, routability_is_known_or_prefixed]
 }
@@ -101,7 +101,7 @@ fn ip_address_is_one(address: &GatewayAddress, place: &mut Place<'_>) {
     if address.kind == "IPAddress" && place.has("value") && !is_ip {
         place.wrong(
             "value",
-            format!("`{}` is not an IP address", shorten(&address.value)),
+            format!("{} is not an IP address", quote(&address.value)),
             "write one such as 192.0.2.1 or 2001:db8::1, leave `value` out for any, or write `type: Hostname`",
         );
     }
@@ -112,7 +112,7 @@ fn hostname_address_is_a_hostname(address: &GatewayAddress, place: &mut Place<'_
     if address.kind == "Hostname" && place.has("value") && !is_subdomain(name) {
         place.wrong(
             "value",
-            format!("`{}` is not a hostname", shorten(&address.value)),
+            format!("{} is not a hostname", quote(&address.value)),
             "write one such as gateway.example.com, in lower case, or leave `value` out for any",
         );
     }
@@ -127,7 +127,7 @@ fn routability_is_known_or_prefixed(address: &GatewayAddress, place: &mut Place<
     if !text.is_empty() && text != "Cluster" && !is_prefixed {
         place.wrong(
             "routability",
-            format!("`{}` is not a routability", shorten(text)),
+            format!("{} is not a routability", quote(text)),
             "write `Cluster`, or a path after a domain other than k8s.io such as example.com/private, or leave it out",
         );
     }
@@ -155,7 +155,7 @@ fn keys_are_qualified_names<V>(field: &str, entries: &Map<V>, place: &mut Place<
         // The CRDs count one character less here than Kubernetes does for labels of objects.
         let fits = key.split('/').next().is_some_and(|first| first.len() < 253);
         if !fits || !is_qualified_name(key) {
-            place.wrong_key(field, key, format!("`{}` is not a key for {field}", shorten(key)), KEY_HELP);
+            place.wrong_key(field, key, format!("{} is not a key for {field}", quote(key)), KEY_HELP);
         }
     }
 }

@@ -168,7 +168,8 @@ pub fn read_object(node: &Node) -> Reading {
     let kind = Kind::ALL.iter().copied().find(|kind| kind.as_str() == kind_name && kind.group() == group);
 
     let Some(kind) = kind else {
-        let mut at = At::new(format!("{kind_name} {name}").trim().to_owned(), version);
+        let object = format!("{kind_name} {}", written("name").unwrap_or_default());
+        let mut at = At::new(object.trim(), version);
         describe_unknown(node, group, kind_name, &mut at);
         return Reading { object: None, key: None, problems: at.into_problems() };
     };
@@ -255,7 +256,7 @@ fn describe_unknown(node: &Node, group: &str, kind: &str, at: &mut At) {
             "type",
             node,
             format!("expected an object, found {}", node.describe()),
-            "write apiVersion, kind, metadata and spec",
+            "write apiVersion, kind, metadata and spec, and `---` between objects",
         );
     } else if let (Some(version), false) = (api_version, kind.is_empty()) {
         let span = node.nearest("kind").span;

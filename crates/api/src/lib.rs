@@ -3,6 +3,8 @@
 //!
 //! After reading, a value is right; nobody behind this crate checks it again. It does no I/O.
 
+pub mod bounded;
+pub mod catalogue;
 pub mod core;
 pub mod filter;
 mod form;
@@ -20,7 +22,7 @@ mod problem;
 pub mod read;
 pub mod refs;
 pub mod route;
-pub mod rules;
+mod rules;
 pub mod scalar;
 pub mod selector;
 pub mod session;

@@ -6,6 +6,7 @@ use crate::filter::ExternalAuth;
 use crate::form::is_qualified_name;
 use crate::read::{Entries, List, Place, record, words};
 use crate::refs::{GATEWAY_GROUP, LocalObjectReference, SecretReference};
+use crate::rules::{field_fits, repeated};
 use crate::scalar::{AnnotationValue, Group, Kind, Port, Protocol, SectionName};
 use crate::selector::LabelSelector;
 
@@ -31,12 +32,12 @@ record! {
 fn plain_listener_has_no_tls(listener: &Listener, place: &mut Place<'_>) {
     let is_plain = ["HTTP", "TCP", "UDP"].contains(&listener.protocol.as_str());
     if is_plain && listener.tls.is_some() {
-        let encrypted = if listener.protocol == "HTTP" { "HTTPS" } else { "TLS" };
-        place.wrong(
-            "tls",
-            format!("a listener of protocol {} does no TLS", listener.protocol),
-            format!("remove `tls`, or write `protocol: {encrypted}`"),
-        );
+        let help = match listener.protocol.as_str() {
+            "HTTP" => "remove `tls`, or write `protocol: HTTPS`",
+            "TCP" => "remove `tls`, or write `protocol: TLS`",
+            _ => "remove `tls`",
+        };
+        place.wrong("tls", format!("a listener of protocol {} does no TLS", listener.protocol), help);
     }
 }
 
@@ -113,16 +114,6 @@ pub(crate) fn listeners_are_distinct<S: HasListeners>(spec: &S, place: &mut Plac
             "change the port or the hostname, or make one listener of the two",
         );
     }
-}
-
-/// Each item whose key an earlier one has: its index, that of the first, and itself.
-pub(crate) fn repeated<'i, T, K: PartialEq>(
-    items: &'i [T],
-    key: impl Fn(&'i T) -> K,
-) -> Vec<(usize, usize, &'i T)> {
-    let keys: Vec<K> = items.iter().map(key).collect();
-    let first = |index: usize| keys[..index].iter().position(|key| *key == keys[index]);
-    items.iter().enumerate().filter_map(|(index, item)| Some((index, first(index)?, item))).collect()
 }
 
 record! {
@@ -235,20 +226,8 @@ record! {
 }
 
 fn listener_filter_has_what_its_type_says(filter: &ListenerFilter, place: &mut Place<'_>) {
-    for (field, kind, is_written) in [
-        ("externalAuth", ListenerFilterType::ExternalAuth, filter.external_auth.is_some()),
-        ("extensionRef", ListenerFilterType::ExtensionRef, filter.extension_ref.is_some()),
-    ] {
-        if filter.kind == kind && !is_written {
-            place.wrong("", format!("a filter of type {kind} needs `{field}`"), format!("write `{field}:`"));
-        } else if filter.kind != kind && is_written {
-            place.wrong(
-                field,
-                format!("a filter of type {} has no `{field}`", filter.kind),
-                format!("remove it, or write `type: {kind}`"),
-            );
-        }
-    }
+    let fields = [("ExternalAuth", "externalAuth"), ("ExtensionRef", "extensionRef")];
+    field_fits(place, "type", filter.kind.as_str(), &fields);
 }
 
 words! {

@@ -7,7 +7,7 @@ use tidegate_plan::ObjectName as Name;
 
 use crate::form::{is_label, is_label_value, is_qualified_name, is_subdomain};
 use crate::read::{At, Place, Read, step, text};
-use crate::scalar::shorten;
+use crate::scalar::quote;
 use crate::tree::{Node, Value};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,6 +133,13 @@ pub(crate) fn read_meta(object: &Node, namespaced: bool, form: NameForm, at: &mu
     at.within("metadata", |at| {
         let fields = at.fields(node)?;
         at.unknown(fields, &[FIELDS]);
+        if !node.get("name").is_some_and(|name| name.value != Value::Null)
+            && node.get("generateName").is_some()
+        {
+            let message = "`generateName` alone is no name: nobody generates one here";
+            at.wrong("required", node.nearest("generateName"), message, "write `name:`");
+            return None;
+        }
         let name: Option<String> = at.field(node, "name", None);
         let namespace: Option<String> = at.field(node, "namespace", Some("default".to_owned()));
         let labels = at.field(node, "labels", None);
@@ -176,7 +183,7 @@ fn name_has_the_form_of_its_kind(written: &Written, place: &mut Place<'_>) {
         ),
     };
     if !fits {
-        place.wrong("name", format!("`{}` is not a name for an object of this kind", shorten(name)), help);
+        place.wrong("name", format!("{} is not a name for an object of this kind", quote(name)), help);
     }
 }
 
@@ -185,7 +192,7 @@ fn namespace_is_a_label(written: &Written, place: &mut Place<'_>) {
     if namespace.len() > 63 || !is_label(namespace) {
         place.wrong(
             "namespace",
-            format!("`{}` is not a namespace", shorten(namespace)),
+            format!("{} is not a namespace", quote(namespace)),
             "write at most 63 lower-case letters, digits and `-`, beginning and ending with a letter or digit",
         );
     }
@@ -199,7 +206,7 @@ fn cluster_scoped_object_has_no_namespace(written: &Written, place: &mut Place<'
 
 fn label_keys_are_qualified_names(written: &Written, place: &mut Place<'_>) {
     for key in written.meta.labels.keys().filter(|key| !is_qualified_name(key)) {
-        place.wrong_key("labels", key, format!("`{}` is not a key for a label", shorten(key)), KEY_HELP);
+        place.wrong_key("labels", key, format!("{} is not a key for a label", quote(key)), KEY_HELP);
     }
 }
 
@@ -210,7 +217,7 @@ fn label_values_are_short_words(written: &Written, place: &mut Place<'_>) {
     for (key, value) in written.meta.labels.iter().filter(|(_, value)| !is_label_value(value)) {
         place.wrong(
             &format!("labels{}", keyed(key)),
-            format!("`{}` is not a value for a label", shorten(value)),
+            format!("{} is not a value for a label", quote(value)),
             "write at most 63 letters, digits, `-`, `_` and `.`, beginning and ending with a letter or digit",
         );
     }
@@ -225,7 +232,7 @@ pub(crate) fn keyed(key: &str) -> String {
 fn annotation_keys_are_qualified_names(written: &Written, place: &mut Place<'_>) {
     // The API server looks at annotation keys in lower case.
     for key in written.meta.annotations.keys().filter(|key| !is_qualified_name(&key.to_ascii_lowercase())) {
-        let message = format!("`{}` is not a key for an annotation", shorten(key));
+        let message = format!("{} is not a key for an annotation", quote(key));
         place.wrong_key("annotations", key, message, KEY_HELP);
     }
 }
@@ -250,7 +257,7 @@ impl Read for Timestamp {
             at.wrong(
                 "form",
                 node,
-                format!("`{}` is not a time", shorten(text)),
+                format!("{} is not a time", quote(text)),
                 "write it as 2026-11-02T15:04:05Z",
             );
         }

@@ -102,7 +102,7 @@ mod tests {
             match plain(text) {
                 Some(Value::Number(found)) => assert_eq!((&*found.to_string(), text), (number, number)),
                 Some(Value::BareNumber(found, raw)) => {
-                    assert_eq!((&*found.to_string(), &*raw), (number, text))
+                    assert_eq!((&*found.to_string(), &*raw), (number, text));
                 }
                 other => panic!("{text} is {other:?}"),
             }

@@ -191,10 +191,10 @@ impl<'a> Place<'a> {
         &self.at.version
     }
 
-    /// Whether the field was written, for rules about defaults.
+    /// Whether the field, a path from here, was written, for rules about defaults.
     #[must_use]
     pub fn has(&self, field: &str) -> bool {
-        self.node.get(field).is_some_and(|node| node.value != Value::Null)
+        self.node.find(field).is_some_and(|node| node.value != Value::Null)
     }
 
     /// Notes that a key of the map at `field` breaks this rule.

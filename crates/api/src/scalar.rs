@@ -2,10 +2,9 @@
 
 use std::cmp::Ordering;
 use std::fmt;
-use std::ops::Deref;
 use std::sync::Arc;
 
-use tidegate_plan::Hostname;
+use tidegate_plan::{Hostname, HostnameError};
 
 use crate::form::{
     is_absolute_uri, is_address_type, is_cors_origin, is_domain_prefixed_path, is_kind, is_label,
@@ -71,7 +70,7 @@ macro_rules! texts {
                     Ordering::Greater => too_long(node, at, text, $what, $max, $hint),
                     Ordering::Equal if valid(text) => return Some(Self(text.into())),
                     Ordering::Equal => {
-                        at.wrong("form", node, format!("`{}` is not {}", shorten(text), $what), $hint);
+                        at.wrong("form", node, format!("{} is not {}", quote(text), $what), $hint);
                     }
                 }
                 None
@@ -95,8 +94,8 @@ texts! {
     pub struct HeaderName: 1 to 256, is_token, "a header name", "use letters, digits and !#$%&'*+-.^_`|~";
     pub struct AbsoluteUri: 1 to 253, is_absolute_uri, "an absolute URI", "write one such as spiffe://example.com/service";
     pub struct CorsOrigin: 1 to 253, is_cors_origin, "an origin", "write `*`, or http:// or https:// with a host and an optional port, without a path";
-    pub struct CookieName: 1 to 4096, is_token, "a cookie name", "use letters, digits and !#$%&'*+-.^_`|~";
-    pub struct AnnotationValue: 0 to 4096, |_| true, "this value", "make it shorter";
+    pub struct CookieName: 1 to 256, is_token, "a cookie name", "use letters, digits and !#$%&'*+-.^_`|~";
+    pub struct AnnotationValue: 0 to 4096, |_| true, "a value here", "make it shorter, or put it into a ConfigMap";
     pub struct LabelValue: 0 to 63, is_label_value, "a label value", "use letters, digits, `-`, `_` and `.`, beginning and ending with a letter or digit";
     pub struct WellKnownCas: 1 to 253, is_well_known_cas, "a well-known set of CA certificates", "write `System`, or a domain-prefixed name such as example.com/roots";
 }
@@ -116,29 +115,6 @@ fn length_fits(text: &str, min: usize, max: usize) -> Ordering {
 fn too_long(node: &Node, at: &mut At, text: &str, what: &str, max: usize, hint: &str) {
     let length = text.chars().count();
     at.wrong("too-long", node, format!("{what} has at most {max} characters, and this has {length}"), hint);
-}
-
-/// Free text of a bounded length.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Text<const MAX: usize>(String);
-
-impl<const MAX: usize> Deref for Text<MAX> {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        &self.0
-    }
-}
-
-impl<const MAX: usize> Read for Text<MAX> {
-    fn read(node: &Node, at: &mut At) -> Option<Self> {
-        let text = text(node, at)?;
-        if length_fits(text, 0, MAX).is_gt() {
-            too_long(node, at, text, "this text", MAX, "make it shorter");
-            return None;
-        }
-        Some(Self(text.to_owned()))
-    }
 }
 
 /// 1 to 65535.
@@ -195,7 +171,7 @@ impl Read for Duration {
             at.wrong(
                 "form",
                 node,
-                format!("`{}` is not a duration", shorten(text)),
+                format!("{} is not a duration", quote(text)),
                 "write whole numbers with units, such as 10s, 500ms or 1h30m",
             );
         }
@@ -214,8 +190,17 @@ impl Read for Hostname {
                 at.wrong(
                     "form",
                     node,
-                    format!("`{}` is not written as a hostname", shorten(text)),
+                    format!("{} is not written as a hostname", quote(text)),
                     format!("write {hostname}: lower case, no dot at the end"),
+                );
+                None
+            }
+            Err(HostnameError::Empty) => {
+                at.wrong(
+                    "too-short",
+                    node,
+                    "a hostname cannot be empty",
+                    "leave it out, or write a name such as www.example.com",
                 );
                 None
             }
@@ -223,7 +208,7 @@ impl Read for Hostname {
                 at.wrong(
                     "form",
                     node,
-                    format!("`{}` is not a hostname: {error}", shorten(text)),
+                    format!("{} cannot be a hostname: {error}", quote(text)),
                     "write a name such as www.example.com or *.example.com",
                 );
                 None
@@ -250,6 +235,11 @@ impl Read for PreciseHostname {
         }
         Some(Self(hostname))
     }
+}
+
+/// What was written, in a message.
+pub(crate) fn quote(text: &str) -> String {
+    if text.is_empty() { "an empty string".to_owned() } else { format!("`{}`", shorten(text)) }
 }
 
 /// Messages repeat what was written, but not without end.

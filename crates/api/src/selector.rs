@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::form::{is_label_value, is_qualified_name};
 use crate::meta::{KEY_HELP, keyed};
 use crate::read::{Map, Place, record, words};
-use crate::scalar::shorten;
+use crate::scalar::quote;
 
 record! {
     /// Everything it says must hold; an empty selector matches all.
@@ -20,12 +20,12 @@ record! {
 fn match_labels_are_labels(selector: &LabelSelector, place: &mut Place<'_>) {
     for (key, value) in &selector.match_labels {
         if !is_qualified_name(key) {
-            let message = format!("`{}` is not a key of a label", shorten(key));
+            let message = format!("{} is not a key of a label", quote(key));
             place.wrong_key("matchLabels", key, message, KEY_HELP);
         } else if !is_label_value(value) {
             place.wrong(
                 &format!("matchLabels{}", keyed(key)),
-                format!("`{}` is not a value of a label", shorten(value)),
+                format!("{} is not a value of a label", quote(value)),
                 "write at most 63 letters, digits, `-`, `_` and `.`",
             );
         }
@@ -65,7 +65,7 @@ fn selector_values_fit_operator(requirement: &Requirement, place: &mut Place<'_>
 
 fn selector_key_is_a_label_key(requirement: &Requirement, place: &mut Place<'_>) {
     if !is_qualified_name(&requirement.key) {
-        let message = format!("`{}` is not a key of a label", shorten(&requirement.key));
+        let message = format!("{} is not a key of a label", quote(&requirement.key));
         place.wrong("key", message, KEY_HELP);
     }
 }

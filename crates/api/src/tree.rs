@@ -58,17 +58,29 @@ impl Node {
         }
     }
 
-    /// Follows a path as problems write it, as far as it goes: `spec.rules[0].name`, `labels["example.com/a"]`.
+    /// Follows a path as problems write it: `spec.rules[0].name`, `labels["example.com/a"]`.
+    #[must_use]
+    pub fn find(&self, path: &str) -> Option<&Self> {
+        match first_step(path) {
+            (Step::End, _) => Some(self),
+            (step, rest) => self.step(&step)?.find(rest),
+        }
+    }
+
+    /// The same, as far as it goes.
     #[must_use]
     pub fn nearest(&self, path: &str) -> &Self {
         let (step, rest) = first_step(path);
-        let next = match (&self.value, step) {
-            (Value::List(items), Step::Index(index)) => items.get(index),
+        self.step(&step).map_or(self, |next| next.nearest(rest))
+    }
+
+    fn step(&self, step: &Step<'_>) -> Option<&Self> {
+        match (&self.value, step) {
+            (Value::List(items), Step::Index(index)) => items.get(*index),
             (_, Step::Name(name)) => self.get(name),
-            (_, Step::Quoted(name)) => self.get(&name),
+            (_, Step::Quoted(name)) => self.get(name),
             (_, Step::End | Step::Index(_)) => None,
-        };
-        next.map_or(self, |next| next.nearest(rest))
+        }
     }
 
     /// What the value is, for messages.

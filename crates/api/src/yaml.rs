@@ -98,9 +98,9 @@ fn advice(message: &str) -> &'static str {
     } else if message.contains("unexpected character") {
         "put quotes around a value that begins with such a character"
     } else if message.contains("unknown anchor") {
-        "an alias `*name` needs an anchor `&name` before it in the same document"
+        "put quotes around a value that begins with `*`, such as \"*.example.com\""
     } else if message.contains("quoted scalar") {
-        "check that the quotes are closed"
+        "check that the quotes are closed, and what stands behind them"
     } else {
         "check the indentation, brackets and quotes here and in the line before"
     }

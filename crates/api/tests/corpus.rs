@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tidegate_api::{Problem, Severity, objects, read_object, rules, yaml};
+use tidegate_api::{Problem, Severity, catalogue, objects, read_object, yaml};
 
 #[test]
 fn valid_objects_read_without_a_problem() {
@@ -44,7 +44,7 @@ fn every_rule_is_broken_by_some_object() {
         .map(|problem| problem.rule)
         .collect();
     let missing: BTreeSet<&str> =
-        rules::ALL.iter().copied().flatten().copied().filter(|rule| !found.contains(rule)).collect();
+        catalogue::ALL.iter().copied().flatten().copied().filter(|rule| !found.contains(rule)).collect();
     assert!(missing.is_empty(), "no object in tests/corpus/invalid breaks these rules: {missing:#?}");
 }
 

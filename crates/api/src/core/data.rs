@@ -7,7 +7,7 @@ use base64::Engine;
 use crate::form::is_data_key;
 use crate::kind::{Resource, Spec};
 use crate::read::{At, Map, Place, Read, record, text};
-use crate::scalar::shorten;
+use crate::scalar::quote;
 use crate::tree::Node;
 
 use super::annotation;
@@ -139,7 +139,7 @@ fn keys_are_file_names<'k>(field: &str, keys: impl Iterator<Item = &'k String>, 
         place.wrong_key(
             field,
             key,
-            format!("`{}` is not a key for data", shorten(key)),
+            format!("{} is not a key for data", quote(key)),
             "write at most 253 letters, digits, `-`, `_` and `.`, such as tls.crt",
         );
     }
@@ -161,13 +161,13 @@ impl Read for Base64 {
         let compact: String = text.split_ascii_whitespace().collect();
         match base64::engine::general_purpose::STANDARD.decode(compact) {
             Ok(bytes) => Some(Self(bytes)),
-            Err(error) => {
+            Err(_) => {
                 // What was written may be a key in the clear, and messages end up in logs.
                 at.wrong(
                     "base64",
                     node,
-                    format!("this is not base64: {error}"),
-                    "encode it with `base64 -w0`, or write plain text below `stringData` (in a ConfigMap `data`)",
+                    "this is not base64",
+                    "encode it with `base64 -w0`, or write the text itself below `stringData`, in a ConfigMap below `data`",
                 );
                 None
             }

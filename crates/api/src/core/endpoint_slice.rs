@@ -4,9 +4,9 @@ use std::net::IpAddr;
 
 use crate::form::{is_label, is_subdomain};
 use crate::kind::{Resource, Spec};
-use crate::listener::repeated;
 use crate::read::{List, Place, record, words};
-use crate::scalar::{Port, shorten};
+use crate::rules::repeated;
+use crate::scalar::{Port, quote};
 
 use super::TransportProtocol;
 
@@ -88,7 +88,7 @@ fn endpoint_addresses_fit_the_type(slice: &EndpointSliceSpec, place: &mut Place<
         if !fits {
             place.wrong(
                 &field,
-                format!("`{}` is not an address of type {}", shorten(address), slice.address_type),
+                format!("{} is not an address of type {}", quote(address), slice.address_type),
                 format!(
                     "write one such as {example}; addresses of another type go into another EndpointSlice"
                 ),
@@ -139,7 +139,7 @@ fn endpoint_port_name_is_a_label(port: &EndpointPort, place: &mut Place<'_>) {
     if name.len() > 63 || !is_label(name) {
         place.wrong(
             "name",
-            format!("`{}` is not a name for a port", shorten(name)),
+            format!("{} is not a name for a port", quote(name)),
             "write the name that the port has in the Service",
         );
     }

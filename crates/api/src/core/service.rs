@@ -2,10 +2,10 @@
 
 use crate::form::{is_label, is_label_value, is_port_name, is_qualified_name, is_subdomain};
 use crate::kind::{Resource, Spec};
-use crate::listener::repeated;
 use crate::meta::NameForm;
 use crate::read::{At, Map, Place, Read, Whole, record, words};
-use crate::scalar::{Port, port_number, shorten};
+use crate::rules::repeated;
+use crate::scalar::{Port, port_number, quote, shorten};
 use crate::tree::{Node, Value};
 
 pub type Service = Resource<ServiceSpec>;
@@ -122,7 +122,7 @@ impl Read for TargetPort {
             at.wrong(
                 "form",
                 node,
-                format!("`{}` is neither a port nor the name of one", shorten(name)),
+                format!("{} is neither a port nor the name of one", quote(name)),
                 "write a number without quotes, or at most 15 lower-case letters, digits and single `-` with a letter",
             );
             return None;
@@ -187,7 +187,7 @@ fn external_name_is_a_hostname(spec: &ServiceSpec, place: &mut Place<'_>) {
     } else if plain.len() > 253 || !is_subdomain(plain) {
         place.wrong(
             "externalName",
-            format!("`{}` is not a hostname", shorten(name)),
+            format!("{} is not a hostname", quote(name)),
             "write a name such as db.example.com, in lower case, without a port or scheme",
         );
     }
@@ -205,7 +205,7 @@ fn cluster_ip_is_an_address(spec: &ServiceSpec, place: &mut Place<'_>) {
     if !ip.is_empty() && ip != "None" && ip.parse::<std::net::IpAddr>().is_err() {
         place.wrong(
             "clusterIP",
-            format!("`{}` is not an IP address", shorten(ip)),
+            format!("{} is not an IP address", quote(ip)),
             "write `None` for a headless Service, or leave it out",
         );
     }
@@ -226,7 +226,7 @@ fn traffic_distribution_is_known(spec: &ServiceSpec, place: &mut Place<'_>) {
     if let Some(wanted) = spec.traffic_distribution.as_deref().filter(|wanted| !KNOWN.contains(wanted)) {
         place.wrong(
             "trafficDistribution",
-            format!("`{}` is not a distribution of traffic", shorten(wanted)),
+            format!("{} is not a distribution of traffic", quote(wanted)),
             format!("write one of {}", KNOWN.join(", ")),
         );
     }
@@ -247,7 +247,7 @@ fn service_port_name_is_a_label(port: &ServicePort, place: &mut Place<'_>) {
     if name.len() > 63 || !is_label(name) {
         place.wrong(
             "name",
-            format!("`{}` is not a name for a port", shorten(name)),
+            format!("{} is not a name for a port", quote(name)),
             "write at most 63 lower-case letters, digits and `-`, beginning and ending with a letter or digit",
         );
     }
@@ -258,7 +258,7 @@ fn app_protocol_is_a_qualified_name(port: &ServicePort, place: &mut Place<'_>) {
     if !is_qualified_name(protocol) {
         place.wrong(
             "appProtocol",
-            format!("`{}` is not an application protocol", shorten(protocol)),
+            format!("{} is not an application protocol", quote(protocol)),
             "write one such as kubernetes.io/h2c, https or example.com/name",
         );
     }

@@ -86,7 +86,7 @@ impl<T: Read, const MIN: usize, const MAX: usize> Read for List<T, MIN, MAX> {
             at.wrong(
                 "too-few",
                 node,
-                format!("{} where at least {MIN} must be", items_of(count)),
+                format!("{} where at least {} must be", items_of(count), items_of(MIN)),
                 "add what is missing",
             );
             return None;

@@ -2,14 +2,15 @@
 
 use crate::read::spelling::nearest;
 use crate::read::{At, Read};
+use crate::scalar::quote;
 use crate::tree::{Node, Value};
 
 pub(crate) fn not_a_word(node: &Node, at: &mut At, text: &str, words: &[&str]) {
     let help = match nearest(text, words) {
         Some(word) => format!("did you mean `{word}`?"),
-        None => format!("write one of {}", words.join(", ")),
+        None => String::new(),
     };
-    at.wrong("enum", node, format!("`{text}` is not one of {}", words.join(", ")), help);
+    at.wrong("enum", node, format!("{} is not one of {}", quote(text), words.join(", ")), help);
 }
 
 /// A string, with advice where YAML made something else of it.
@@ -26,7 +27,8 @@ pub(crate) fn text<'n>(node: &'n Node, at: &mut At) -> Option<&'n str> {
         Value::Number(number) => unquoted(node, at, &number.to_string()),
         Value::BareNumber(_, raw) => unquoted(node, at, raw),
         Value::Null | Value::List(_) | Value::Map(_) => {
-            at.wrong("type", node, format!("expected a string, found {}", node.describe()), "");
+            let message = format!("expected a string, found {}", node.describe());
+            at.wrong("type", node, message, "write a single value");
         }
     }
     None
@@ -71,7 +73,11 @@ impl Read for i64 {
             Some(number) => format!("write {number} without quotes"),
             None => "write a whole number".to_owned(),
         };
-        at.wrong("type", node, format!("expected a whole number, found {}", node.describe()), help);
+        let found = match &node.value {
+            Value::Number(number) | Value::BareNumber(number, _) => number.to_string(),
+            _ => node.describe().to_owned(),
+        };
+        at.wrong("type", node, format!("expected a whole number, found {found}"), help);
         None
     }
 }
