@@ -1,4 +1,5 @@
 //! One bad object spoils only itself and what refers to it.
+#![allow(clippy::unwrap_used, reason = "a test may")]
 
 mod support;
 
@@ -33,8 +34,10 @@ fn affected(world: &[Value], broken: &Value) -> BTreeSet<String> {
     while let Some(value) = reached.pop() {
         for other in world {
             let points_at = refers(other, &BTreeSet::from([name(&value)]));
-            let is_target = matches!(value["kind"].as_str(), Some("BackendTLSPolicy" | "XBackendTrafficPolicy" | "ListenerSet" | "EndpointSlice"))
-                && refers(&value, &BTreeSet::from([name(other)]));
+            let is_target = matches!(
+                value["kind"].as_str(),
+                Some("BackendTLSPolicy" | "XBackendTrafficPolicy" | "ListenerSet" | "EndpointSlice")
+            ) && refers(&value, &BTreeSet::from([name(other)]));
             if (points_at || is_target) && names.insert(name(other)) {
                 reached.push(other.clone());
             }
