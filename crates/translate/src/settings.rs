@@ -1,0 +1,53 @@
+//! What holds for a whole installation and cannot be read from objects.
+
+use std::sync::Arc;
+
+pub const CONTROLLER_NAME: &str = "gateway.tidegate.io/controller";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    pub controller_name: Arc<str>,
+    pub source: Source,
+    pub channel: Channel,
+    /// The Gateway API CRDs that are installed; `None` where there are none to ask, as in a folder.
+    pub bundle: Option<Vec<BundleVersion>>,
+    /// Ports that listeners cannot have because Tidegate itself answers there.
+    pub reserved_ports: Vec<u16>,
+}
+
+impl Settings {
+    /// For manifests in a folder.
+    #[must_use]
+    pub fn folder() -> Self {
+        Self {
+            controller_name: CONTROLLER_NAME.into(),
+            source: Source::Folder,
+            channel: Channel::Experimental,
+            bundle: None,
+            reserved_ports: Vec::new(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Backends may be on loopback, and all Gateways share one machine's ports.
+    Folder,
+    /// Every Gateway has a data plane and addresses of its own.
+    Cluster,
+}
+
+/// Which of our features we may claim: those that the installed CRDs have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Channel {
+    Standard,
+    Experimental,
+}
+
+/// One Gateway API CRD and the version its annotation names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BundleVersion {
+    pub crd: String,
+    /// `v1.7.0`; `None` where the annotation is missing.
+    pub version: Option<String>,
+}
