@@ -250,3 +250,6 @@ pub(crate) fn shorten(text: &str) -> String {
         text.chars().take(77).chain("...".chars()).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;
