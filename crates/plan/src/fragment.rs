@@ -68,11 +68,18 @@ impl Fragment {
 
     #[must_use]
     pub fn id(&self) -> FragmentId {
-        match &self.body {
-            Body::Gateway(gateway) => FragmentId::Gateway(gateway.id.clone()),
-            Body::Listener(listener) => FragmentId::Listener(listener.id.clone()),
-            Body::Route(route) => FragmentId::Route(route.id.clone()),
-            Body::Backend(backend) => FragmentId::Backend(backend.id.clone()),
+        self.body.id()
+    }
+}
+
+impl Body {
+    #[must_use]
+    pub fn id(&self) -> FragmentId {
+        match self {
+            Self::Gateway(gateway) => FragmentId::Gateway(gateway.id.clone()),
+            Self::Listener(listener) => FragmentId::Listener(listener.id.clone()),
+            Self::Route(route) => FragmentId::Route(route.id.clone()),
+            Self::Backend(backend) => FragmentId::Backend(backend.id.clone()),
         }
     }
 }

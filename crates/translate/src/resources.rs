@@ -174,8 +174,10 @@ pub(crate) fn targets(object: &Object) -> Vec<ObjectName> {
     match object {
         Object::ListenerSet(set) => {
             let parent = &set.spec.parent_ref;
-            let namespace =
-                parent.namespace.as_ref().map_or_else(|| Arc::clone(namespace), |name| name.shared());
+            let namespace = parent
+                .namespace
+                .as_ref()
+                .map_or_else(|| Arc::clone(namespace), tidegate_api::scalar::Namespace::shared);
             vec![ObjectName { namespace, name: parent.name.shared() }]
         }
         Object::BackendTlsPolicy(policy) => policy

@@ -8,6 +8,8 @@ use tidegate_api::ObjectKey;
 use tidegate_api::status::{ParentRefStatus, Status};
 use tidegate_plan::{EndpointsId, FragmentId, Hostname, ListenerId, ObjectName, Plan, RouteId};
 
+use crate::gateway::Infrastructure;
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Translation {
     pub plan: Plan,
@@ -17,6 +19,8 @@ pub struct Translation {
     pub attachments: BTreeMap<RouteId, Arc<RouteAttachments>>,
     /// The certificates that Gateways with an issuer ask for.
     pub wants: BTreeMap<ListenerId, Arc<Wants>>,
+    /// What each accepted Gateway asks of the objects that are made for it.
+    pub infrastructure: BTreeMap<ObjectName, Arc<Infrastructure>>,
     /// What is worth saying and has no place in a status.
     pub notes: BTreeMap<ObjectKey, Vec<Note>>,
 }
@@ -72,8 +76,6 @@ pub enum Verdict {
     KindNotAllowed,
     NamespaceNotAllowed,
     NoCommonHostname,
-    /// The listener itself was not accepted.
-    ListenerNotAccepted,
 }
 
 /// Who makes certificates for a Gateway.

@@ -1,0 +1,105 @@
+//! XBackendTrafficPolicy: session persistence and retry budgets of a backend.
+
+use std::sync::Arc;
+
+use tidegate_api::policy::XBackendTrafficPolicy;
+use tidegate_api::session::{CookieLifetime, SessionType};
+use tidegate_api::status::{Condition, ConditionType, Reason};
+use tidegate_plan::{Cookie, ObjectName, RetryBudget, SessionKey, SessionPersistence};
+
+use crate::conditions::{Fault, holds};
+use crate::lookup::Lookup;
+
+#[derive(Default)]
+pub(super) struct Traffic {
+    pub(super) session: Option<SessionPersistence>,
+    pub(super) retry_budget: Option<RetryBudget>,
+}
+
+/// What the policy of a backend says; the older one has the say.
+pub(super) fn of(backend: &ObjectName, kind: &str, lookup: &Lookup<'_>) -> Traffic {
+    let policies = lookup.traffic_policies_of(backend);
+    let of_kind = policies.into_iter().filter(|policy| targets(policy, kind, &backend.name));
+    let Some(policy) = of_kind.min_by(|a, b| a.meta.precedence().cmp(&b.meta.precedence())) else {
+        return Traffic::default();
+    };
+    let number = |number: i64| u32::try_from(number).expect("read as a small number");
+    Traffic {
+        session: policy.spec.session_persistence.as_ref().map(session),
+        retry_budget: policy.spec.retry_constraint.as_ref().map(|constraint| RetryBudget {
+            percent: number(constraint.budget.percent.get()),
+            interval: constraint.budget.interval.0,
+            minimum: number(constraint.min_retry_rate.count.get()),
+            minimum_interval: constraint.min_retry_rate.interval.0,
+        }),
+    }
+}
+
+fn targets(policy: &XBackendTrafficPolicy, kind: &str, name: &str) -> bool {
+    policy.spec.target_refs.iter().any(|target| target.kind == kind && target.name == *name)
+}
+
+pub(crate) fn session(session: &tidegate_api::session::SessionPersistence) -> SessionPersistence {
+    let key = match session.kind {
+        SessionType::Cookie => {
+            SessionKey::Cookie(session.cookie.as_ref().map_or_else(Cookie::default, |cookie| Cookie {
+                name: cookie.name.as_ref().map(ToString::to_string),
+                path: Some(cookie.path.clone()),
+                permanent: cookie.lifetime_type == CookieLifetime::Permanent,
+            }))
+        }
+        SessionType::Header => SessionKey::Header(
+            session
+                .header
+                .as_ref()
+                .map_or_else(String::new, |header| header.name.as_str().to_ascii_lowercase()),
+        ),
+    };
+    SessionPersistence { key, absolute_timeout: session.absolute_timeout.map(|duration| duration.0) }
+}
+
+/// The conditions of a policy and the backends whose users are its ancestors.
+pub(crate) fn status(
+    policy: &XBackendTrafficPolicy,
+    lookup: &Lookup<'_>,
+) -> (Vec<Condition>, Vec<(String, ObjectName)>) {
+    let mut faults = Vec::new();
+    let mut backends = Vec::new();
+    for (index, target) in policy.spec.target_refs.iter().enumerate() {
+        let name = ObjectName::new(Arc::clone(&policy.meta.namespace), target.name.shared());
+        let exists = match (target.group.as_str(), target.kind.as_str()) {
+            ("", "Service") => lookup.service(&name).is_some(),
+            (tidegate_api::refs::EXPERIMENTAL_GROUP, "XBackend") => lookup.xbackend(&name).is_some(),
+            (group, kind) => {
+                let message = format!(
+                    "targetRefs[{index}]: {kind} of group \"{group}\" cannot be a target; a Service or an XBackend can"
+                );
+                faults.push(Fault::new(Reason::Invalid, message));
+                continue;
+            }
+        };
+        if !exists {
+            faults.push(Fault::new(
+                Reason::TargetNotFound,
+                format!("targetRefs[{index}]: {} {name} does not exist", target.kind),
+            ));
+            continue;
+        }
+        let rivals = lookup.traffic_policies_of(&name);
+        let older = rivals.iter().find(|rival| {
+            targets(rival, target.kind.as_str(), &name.name)
+                && rival.meta.precedence() < policy.meta.precedence()
+        });
+        if let Some(older) = older {
+            let message = format!(
+                "targetRefs[{index}]: XBackendTrafficPolicy {} is older, or first by name, and has the same target",
+                older.meta.name
+            );
+            faults.push(Fault::new(Reason::Conflicted, message));
+        }
+        backends.push((target.kind.to_string(), name));
+    }
+    let fault = Fault::joined(&faults);
+    let good = (Reason::Accepted, "the policy is accepted");
+    (vec![holds(ConditionType::Accepted, fault.as_ref(), good, policy.meta.generation)], backends)
+}

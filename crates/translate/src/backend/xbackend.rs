@@ -1,0 +1,121 @@
+//! XBackend: a backend outside the cluster, by name.
+
+use std::sync::Arc;
+
+use tidegate_api::policy::{XBackend, XBackendProtocol, XBackendTls, XBackendTlsMode};
+use tidegate_api::refs::EXPERIMENTAL_GROUP;
+use tidegate_api::status::{Condition, ConditionType, Reason};
+use tidegate_plan::{
+    Addresses, Backend, BackendId, BackendTls, Blob, Certificate, ObjectName, Protocol, Reason as Refusal,
+    Upstream,
+};
+
+use super::{BackendOutput, tls_policy, traffic};
+use crate::conditions::{Fault, holds};
+use crate::lookup::{Lookup, Referent, Referrer};
+use crate::settings::Source;
+
+pub(super) fn translate(id: &BackendId, lookup: &Lookup<'_>) -> Option<BackendOutput> {
+    let backend = lookup.xbackend(&id.object)?;
+    let hostname = backend.spec.external_hostname.as_ref()?.hostname.0.clone();
+    let (upstream, blobs) = match connection(backend, lookup) {
+        Ok((upstream, blobs)) => (upstream, blobs),
+        Err(_) => (Upstream::Refuse(Refusal::PolicyInvalid), Vec::new()),
+    };
+    let traffic = traffic::of(&id.object, "XBackend", lookup);
+    let body = Backend {
+        id: id.clone(),
+        addresses: Addresses::Dns { hostname, port: id.port },
+        protocol: protocol(backend),
+        upstream,
+        affinity: None,
+        session: traffic.session.or_else(|| backend.spec.session_persistence.as_ref().map(traffic::session)),
+        retry_budget: traffic.retry_budget,
+        prefer_close: false,
+        allow_loopback: lookup.settings.source == Source::Folder,
+    };
+    Some(BackendOutput { body, blobs })
+}
+
+const fn protocol(backend: &XBackend) -> Protocol {
+    match backend.spec.protocol {
+        None | Some(XBackendProtocol::Http | XBackendProtocol::Mcp) => Protocol::Unspecified,
+        Some(XBackendProtocol::Tcp) => Protocol::Tcp,
+        Some(XBackendProtocol::Http11) => Protocol::Http1,
+        Some(XBackendProtocol::Http2 | XBackendProtocol::H2c | XBackendProtocol::Grpc) => Protocol::Http2,
+        Some(XBackendProtocol::Wss) => Protocol::WebSocket,
+    }
+}
+
+type Connection = (Upstream, Vec<Arc<Blob>>);
+
+/// How to connect, or why TLS cannot be spoken as it is written.
+fn connection(backend: &XBackend, lookup: &Lookup<'_>) -> Result<Connection, Fault> {
+    let Some(tls) = backend.spec.tls.as_ref().filter(|tls| tls.mode != XBackendTlsMode::None) else {
+        return Ok((Upstream::Plain, Vec::new()));
+    };
+    let Some(validation) = &tls.validation else {
+        return Err(Fault::new(Reason::Invalid, "spec.tls has no validation"));
+    };
+    let checked = tls_policy::validate(validation, &backend.meta.namespace, lookup);
+    let trust =
+        checked.trust.map_err(|fault| Fault::new(fault.reason, format!("spec.tls.{}", fault.message)))?;
+    let mut blobs = checked.blobs;
+    let client_certificate = client_certificate(tls, backend, lookup, &mut blobs)?;
+    let tls = BackendTls {
+        sni: validation.hostname.0.clone(),
+        trust,
+        names: tls_policy::alternative_names(validation),
+        minimum_version: None,
+        client_certificate,
+    };
+    Ok((Upstream::Tls(tls), blobs))
+}
+
+fn client_certificate(
+    tls: &XBackendTls,
+    backend: &XBackend,
+    lookup: &Lookup<'_>,
+    blobs: &mut Vec<Arc<Blob>>,
+) -> Result<Option<Certificate>, Fault> {
+    let Some(reference) = &tls.client_certificate_ref else { return Ok(None) };
+    let refuse =
+        |reason, message: String| Fault::new(reason, format!("spec.tls.clientCertificateRef: {message}"));
+    let namespace = reference.namespace.as_ref().map_or(&*backend.meta.namespace, |name| name.as_str());
+    let name = ObjectName::new(namespace, reference.name.shared());
+    if reference.group != "" || reference.kind != "Secret" {
+        return Err(refuse(Reason::Invalid, "only Secrets can be referred to".to_owned()));
+    }
+    let referrer =
+        Referrer { group: EXPERIMENTAL_GROUP, kind: "XBackend", namespace: &backend.meta.namespace };
+    let referent = Referent { group: "", kind: "Secret", namespace, name: reference.name.as_str() };
+    if !lookup.permits(&referrer, &referent) {
+        return Err(refuse(
+            Reason::RefNotPermitted,
+            format!("no ReferenceGrant in namespace {namespace} permits it"),
+        ));
+    }
+    let secret = lookup
+        .secret(&name)
+        .ok_or_else(|| refuse(Reason::Invalid, format!("Secret {name} does not exist")))?;
+    let key = lookup
+        .credentials()
+        .key(secret)
+        .map_err(|error| refuse(Reason::Invalid, format!("Secret {name} cannot be used: {error}")))?;
+    blobs.push(Arc::clone(&key.blob));
+    Ok(Some(key.certificate.clone()))
+}
+
+pub(crate) fn status(backend: &XBackend, lookup: &Lookup<'_>) -> Vec<Condition> {
+    let selects_pods = backend.spec.external_hostname.is_none();
+    let fault = if selects_pods {
+        Some(Fault::new(
+            Reason::Invalid,
+            "type EndpointSelector is not supported; refer to a Service instead",
+        ))
+    } else {
+        connection(backend, lookup).err()
+    };
+    let good = (Reason::Accepted, "the backend is accepted");
+    vec![holds(ConditionType::Accepted, fault.as_ref(), good, backend.meta.generation)]
+}

@@ -1,0 +1,87 @@
+//! CAs that client certificates are checked against (`spec.tls.frontend`).
+
+use std::sync::Arc;
+
+use tidegate_api::gateway::{FrontendValidation, FrontendValidationMode, Gateway};
+use tidegate_api::refs::GATEWAY_GROUP;
+use tidegate_api::status::Reason;
+use tidegate_plan::{Blob, ClientCertificates};
+
+use crate::authority::{self, AuthorityFault};
+use crate::conditions::Fault;
+use crate::lookup::{Lookup, Referent, Referrer};
+
+/// What a listener does about client certificates.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct ClientRule {
+    pub(super) rule: Option<ClientCertificates>,
+    pub(super) blobs: Vec<Arc<Blob>>,
+    pub(super) faults: Vec<Fault>,
+    /// Certificates must be checked and there is nothing to check them with.
+    pub(super) unusable: bool,
+}
+
+/// The rule for a port: what `perPort` says replaces the default altogether.
+pub(super) fn client_rule(gateway: &Gateway, port: u16, lookup: &Lookup<'_>) -> ClientRule {
+    let Some(frontend) = gateway.spec.tls.as_ref().and_then(|tls| tls.frontend.as_ref()) else {
+        return ClientRule::default();
+    };
+    let of_port = frontend.per_port.iter().enumerate().find(|(_, entry)| entry.port.get() == i64::from(port));
+    let (field, config) = match of_port {
+        Some((index, entry)) => (format!("spec.tls.frontend.perPort[{index}].tls"), &entry.tls),
+        None => ("spec.tls.frontend.default".to_owned(), &frontend.default),
+    };
+    match &config.validation {
+        None => ClientRule::default(),
+        Some(validation) => evaluate(validation, &format!("{field}.validation"), gateway, lookup),
+    }
+}
+
+fn evaluate(
+    validation: &FrontendValidation,
+    field: &str,
+    gateway: &Gateway,
+    lookup: &Lookup<'_>,
+) -> ClientRule {
+    let mut blobs = Vec::new();
+    let mut faults = Vec::new();
+    let referrer = Referrer { group: GATEWAY_GROUP, kind: "Gateway", namespace: &gateway.meta.namespace };
+    for (index, reference) in validation.ca_certificate_refs.iter().enumerate() {
+        let namespace = reference.namespace.as_ref().map_or(referrer.namespace, |name| name.as_str());
+        let referent = Referent {
+            group: reference.group.as_str(),
+            kind: reference.kind.as_str(),
+            namespace,
+            name: reference.name.as_str(),
+        };
+        let result = if !authority::is_cluster_scoped(&referent) && !lookup.permits(&referrer, &referent) {
+            let message = format!(
+                "no ReferenceGrant in namespace {namespace} lets a Gateway of namespace {} refer to {} {}",
+                referrer.namespace, referent.kind, referent.name
+            );
+            Err(Fault::new(Reason::RefNotPermitted, message))
+        } else {
+            authority::bundle(&referent, lookup).map_err(|fault| match fault {
+                AuthorityFault::Kind(message) => Fault::new(Reason::InvalidCACertificateKind, message),
+                AuthorityFault::Reference(message) => Fault::new(Reason::InvalidCACertificateRef, message),
+            })
+        };
+        match result {
+            Ok(blob) => blobs.push(blob),
+            Err(fault) => {
+                faults.push(Fault::new(
+                    fault.reason,
+                    format!("{field}.caCertificateRefs[{index}]: {}", fault.message),
+                ));
+            }
+        }
+    }
+    let allow_insecure = validation.mode == FrontendValidationMode::AllowInsecureFallback;
+    let trust = blobs.iter().map(|blob| blob.id()).collect();
+    ClientRule {
+        unusable: blobs.is_empty(),
+        rule: Some(ClientCertificates { trust, allow_insecure }),
+        blobs,
+        faults,
+    }
+}

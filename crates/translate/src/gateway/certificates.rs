@@ -1,0 +1,52 @@
+//! References to Secrets with a certificate and its key.
+
+use std::sync::Arc;
+
+use tidegate_api::refs::SecretReference;
+use tidegate_api::status::Reason;
+use tidegate_plan::ObjectName;
+
+use crate::conditions::Fault;
+use crate::credentials::KeyMaterial;
+use crate::lookup::{Lookup, Referent, Referrer};
+
+/// The Secret that a reference names, its own namespace being the default.
+pub(super) fn secret_name(reference: &SecretReference, namespace: &str) -> ObjectName {
+    let namespace = reference.namespace.as_ref().map_or(namespace, |name| name.as_str());
+    ObjectName::new(namespace, reference.name.shared())
+}
+
+/// Opens the Secret. `invalid` is the reason for what is missing, malformed or of another kind; what no grant
+/// permits is not looked at, so that nobody learns whether it is there.
+pub(super) fn resolve(
+    reference: &SecretReference,
+    referrer: &Referrer<'_>,
+    invalid: Reason,
+    lookup: &Lookup<'_>,
+) -> Result<Arc<KeyMaterial>, Fault> {
+    let name = secret_name(reference, referrer.namespace);
+    if reference.group != "" || reference.kind != "Secret" {
+        let found = format!("{} {}", reference.group, reference.kind);
+        return Err(Fault::new(
+            invalid,
+            format!("{} is not a Secret; only Secrets can be referred to", found.trim()),
+        ));
+    }
+    let referent = Referent { group: "", kind: "Secret", namespace: &name.namespace, name: &name.name };
+    if !lookup.permits(referrer, &referent) {
+        return Err(Fault::new(
+            Reason::RefNotPermitted,
+            format!(
+                "no ReferenceGrant in namespace {} lets a {} of namespace {} refer to Secret {}",
+                name.namespace, referrer.kind, referrer.namespace, name.name
+            ),
+        ));
+    }
+    let Some(secret) = lookup.secret(&name) else {
+        return Err(Fault::new(invalid, format!("Secret {name} does not exist")));
+    };
+    lookup
+        .credentials()
+        .key(secret)
+        .map_err(|error| Fault::new(invalid, format!("Secret {name} cannot be used: {error}")))
+}

@@ -1,0 +1,368 @@
+//! One listener by itself: its protocol, certificates, client-certificate rule and the routes it could take.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use tidegate_api::gateway::{Gateway, ListenerSet};
+use tidegate_api::listener::{FromNamespaces, Listener, ListenerFilterType, RouteNamespaces, TlsMode};
+use tidegate_api::refs::GATEWAY_GROUP;
+use tidegate_api::scalar::port_number;
+use tidegate_api::status::{GroupKind, Reason};
+use tidegate_plan::{
+    BackendId, Blob, Body, ExternalAuth, Handling, Hostname, ListenerId, ObjectName, Reason as Refusal,
+    RouteKind, ServerTls, TlsVersion,
+};
+
+use super::authorities::{ClientRule, client_rule};
+use super::certificates;
+use crate::conditions::Fault;
+use crate::lookup::{Lookup, Referrer};
+use crate::options;
+use crate::route::filters;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Http,
+    Https,
+    Tls,
+    Tcp,
+    Udp,
+}
+
+impl Protocol {
+    fn parse(text: &str) -> Option<Self> {
+        Some(match text {
+            "HTTP" => Self::Http,
+            "HTTPS" => Self::Https,
+            "TLS" => Self::Tls,
+            "TCP" => Self::Tcp,
+            "UDP" => Self::Udp,
+            _ => return None,
+        })
+    }
+
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "HTTP",
+            Self::Https => "HTTPS",
+            Self::Tls => "TLS",
+            Self::Tcp => "TCP",
+            Self::Udp => "UDP",
+        }
+    }
+
+    /// The kinds of route that the protocol can carry.
+    pub(crate) const fn kinds(self) -> &'static [RouteKind] {
+        match self {
+            Self::Http | Self::Https => &[RouteKind::Http, RouteKind::Grpc],
+            Self::Tls => &[RouteKind::Tls],
+            Self::Tcp => &[RouteKind::Tcp],
+            Self::Udp => &[RouteKind::Udp],
+        }
+    }
+}
+
+/// The object that a listener is written in.
+pub(super) struct Owner {
+    kind: &'static str,
+    name: ObjectName,
+    gateway: ObjectName,
+}
+
+impl Owner {
+    pub(super) fn gateway(gateway: &Gateway) -> Self {
+        let name = gateway.meta.object_name();
+        Self { kind: "Gateway", gateway: name.clone(), name }
+    }
+
+    pub(super) fn set(set: &ListenerSet, gateway: &Gateway) -> Self {
+        Self { kind: "ListenerSet", name: set.meta.object_name(), gateway: gateway.meta.object_name() }
+    }
+
+    fn id(&self, listener: &Listener) -> ListenerId {
+        let listener_set = (self.kind == "ListenerSet").then(|| self.name.clone());
+        ListenerId { gateway: self.gateway.clone(), listener_set, name: listener.name.shared() }
+    }
+
+    fn referrer(&self) -> Referrer<'_> {
+        Referrer { group: GATEWAY_GROUP, kind: self.kind, namespace: &self.name.namespace }
+    }
+}
+
+/// What became of a listener.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ListenerView {
+    pub(crate) id: ListenerId,
+    /// Of the object that it is written in: what `Same` means for its routes.
+    pub(crate) namespace: Arc<str>,
+    pub(crate) port: u16,
+    /// `None`: not one of ours.
+    pub(crate) protocol: Option<Protocol>,
+    pub(crate) hostname: Option<Hostname>,
+    pub(crate) kinds: Vec<RouteKind>,
+    pub(crate) supported_kinds: Vec<GroupKind>,
+    pub(crate) from: RouteNamespaces,
+    pub(crate) conflict: Option<Fault>,
+    /// Why it is not accepted, conflicts aside.
+    pub(crate) fault: Option<Fault>,
+    pub(crate) unresolved: Option<Fault>,
+    pub(crate) overlapping: Option<String>,
+    /// `None` where the protocol is not ours.
+    handling: Option<Handling>,
+    external_auth: Vec<ExternalAuth>,
+    pub(crate) refuse: Option<Refusal>,
+    /// The Secret that an issuer would write.
+    pub(crate) secret: Option<ObjectName>,
+    pub(crate) blobs: Vec<Arc<Blob>>,
+    /// Backends of its own filters.
+    pub(crate) backends: Vec<BackendId>,
+    pub(crate) notes: Vec<String>,
+}
+
+impl ListenerView {
+    pub(crate) fn not_accepted(&self) -> Option<&Fault> {
+        self.conflict.as_ref().or(self.fault.as_ref())
+    }
+
+    pub(crate) fn is_accepted(&self) -> bool {
+        self.not_accepted().is_none()
+    }
+
+    /// Whether it carries traffic.
+    pub(crate) fn serves(&self) -> bool {
+        self.is_accepted() && self.refuse.is_none()
+    }
+
+    pub(crate) fn is_passthrough(&self) -> bool {
+        matches!(self.handling, Some(Handling::Passthrough))
+    }
+
+    /// Whether it takes routes of this namespace.
+    pub(crate) fn allows_namespace(&self, namespace: &str, lookup: &Lookup<'_>) -> bool {
+        match self.from.from {
+            FromNamespaces::All => true,
+            FromNamespaces::Same => *namespace == *self.namespace,
+            FromNamespaces::Selector => {
+                let labels = lookup.namespace(namespace).map(|namespace| &namespace.meta.labels);
+                self.from
+                    .selector
+                    .as_ref()
+                    .zip(labels)
+                    .is_some_and(|(selector, labels)| selector.matches(labels))
+            }
+        }
+    }
+
+    /// What a data plane does for it. One that cannot check client certificates, or has no certificate, keeps
+    /// its names and refuses them; one that lost a conflict leaves them to the winner.
+    pub(super) fn body(&self, addresses: &[IpAddr]) -> Option<Body> {
+        let refuses_for_safety = self.refuse.is_some() && self.conflict.is_none();
+        if !self.is_accepted() && !refuses_for_safety {
+            return None;
+        }
+        Some(Body::Listener(tidegate_plan::Listener {
+            id: self.id.clone(),
+            addresses: addresses.to_vec(),
+            port: self.port,
+            hostname: self.hostname.clone(),
+            handling: self.handling.clone()?,
+            external_auth: self.external_auth.clone(),
+            refuse: self.refuse,
+        }))
+    }
+}
+
+pub(super) fn evaluate(
+    listener: &Listener,
+    owner: &Owner,
+    gateway: &Gateway,
+    lookup: &Lookup<'_>,
+) -> ListenerView {
+    let port = port_number(listener.port);
+    let protocol = Protocol::parse(listener.protocol.as_str());
+    let mut view = ListenerView {
+        id: owner.id(listener),
+        namespace: Arc::clone(&owner.name.namespace),
+        port,
+        protocol,
+        hostname: listener.hostname.clone(),
+        kinds: Vec::new(),
+        supported_kinds: Vec::new(),
+        from: listener.allowed_routes.namespaces.clone(),
+        conflict: None,
+        fault: None,
+        unresolved: None,
+        overlapping: None,
+        handling: None,
+        external_auth: Vec::new(),
+        refuse: None,
+        secret: None,
+        blobs: Vec::new(),
+        backends: Vec::new(),
+        notes: Vec::new(),
+    };
+    let Some(protocol) = protocol else {
+        let message =
+            format!("protocol {} is not supported; use HTTP, HTTPS, TLS, TCP or UDP", listener.protocol);
+        view.fault = Some(Fault::new(Reason::UnsupportedProtocol, message));
+        return view;
+    };
+    let mut faults = Vec::new();
+    read_kinds(listener, protocol, &mut view, &mut faults);
+    view.handling = match protocol {
+        Protocol::Http => Some(Handling::Http),
+        Protocol::Tcp => Some(Handling::Tcp),
+        Protocol::Udp => Some(Handling::Udp),
+        Protocol::Https | Protocol::Tls => {
+            read_tls(listener, protocol, owner, gateway, lookup, &mut view, &mut faults)
+        }
+    };
+    read_filters(listener, owner, lookup, &mut view, &mut faults);
+    if lookup.settings.reserved_ports.contains(&port) && protocol != Protocol::Udp {
+        let message =
+            format!("port {port} is where Tidegate itself answers for health and metrics; use another");
+        view.fault = Some(Fault::new(Reason::PortUnavailable, message));
+    }
+    view.unresolved = Fault::joined(&faults);
+    view
+}
+
+/// The kinds that are allowed and carried; those that the protocol cannot carry are named.
+fn read_kinds(listener: &Listener, protocol: Protocol, view: &mut ListenerView, faults: &mut Vec<Fault>) {
+    let carried = protocol.kinds();
+    if listener.allowed_routes.kinds.is_empty() {
+        view.kinds = carried.to_vec();
+    }
+    for entry in &listener.allowed_routes.kinds {
+        let kind = carried.iter().find(|kind| entry.kind == kind.as_str() && entry.group == GATEWAY_GROUP);
+        match kind {
+            Some(kind) if !view.kinds.contains(kind) => view.kinds.push(*kind),
+            Some(_) => {}
+            None => {
+                let names: Vec<&str> = carried.iter().map(|kind| kind.as_str()).collect();
+                faults.push(Fault::new(
+                    Reason::InvalidRouteKinds,
+                    format!(
+                        "allowedRoutes.kinds: {} of group \"{}\" cannot attach to protocol {}; it carries {}",
+                        entry.kind,
+                        entry.group,
+                        protocol.as_str(),
+                        names.join(" and ")
+                    ),
+                ));
+            }
+        }
+    }
+    let group_kind =
+        |kind: &RouteKind| GroupKind { group: GATEWAY_GROUP.to_owned(), kind: kind.as_str().to_owned() };
+    view.supported_kinds = view.kinds.iter().map(group_kind).collect();
+}
+
+fn read_tls(
+    listener: &Listener,
+    protocol: Protocol,
+    owner: &Owner,
+    gateway: &Gateway,
+    lookup: &Lookup<'_>,
+    view: &mut ListenerView,
+    faults: &mut Vec<Fault>,
+) -> Option<Handling> {
+    let mode = listener.tls.as_ref().and_then(|tls| tls.mode);
+    match (protocol, mode) {
+        (Protocol::Tls, None) => {
+            let message = "protocol TLS needs tls.mode: write Passthrough or Terminate";
+            view.fault = Some(Fault::new(Reason::UnsupportedValue, message));
+            return None;
+        }
+        (Protocol::Tls, Some(TlsMode::Passthrough)) => return Some(Handling::Passthrough),
+        (Protocol::Https, Some(TlsMode::Passthrough)) => {
+            let message = "protocol HTTPS cannot pass TLS through; use protocol TLS for that";
+            view.fault = Some(Fault::new(Reason::UnsupportedValue, message));
+            return None;
+        }
+        _ => {}
+    }
+    let mut tls = ServerTls::default();
+    read_certificates(listener, owner, lookup, view, &mut tls, faults);
+    let ClientRule { rule, blobs, faults: client_faults, unusable } = client_rule(gateway, view.port, lookup);
+    if unusable {
+        let message = Fault::joined(&client_faults).map(|fault| fault.message).unwrap_or_default();
+        view.fault = Some(Fault::new(Reason::NoValidCACertificate, message));
+        view.refuse = Some(Refusal::NoClientCa);
+    }
+    faults.extend(client_faults);
+    view.blobs.extend(blobs);
+    tls.client_certificates = rule;
+    if let Some(options) = listener.tls.as_ref().map(|tls| &tls.options) {
+        let (minimum, notes) = options::read(options, &format!("listener {}", listener.name));
+        tls.minimum_version = minimum.filter(|version| *version > TlsVersion::V1_2);
+        view.notes.extend(notes);
+    }
+    Some(if protocol == Protocol::Https { Handling::Https(tls) } else { Handling::Terminate(tls) })
+}
+
+fn read_certificates(
+    listener: &Listener,
+    owner: &Owner,
+    lookup: &Lookup<'_>,
+    view: &mut ListenerView,
+    tls: &mut ServerTls,
+    faults: &mut Vec<Fault>,
+) {
+    let references = listener.tls.as_ref().map_or(&[][..], |tls| &tls.certificate_refs);
+    if references.is_empty() {
+        let message = "the listener terminates TLS and has no tls.certificateRefs; name a Secret of type kubernetes.io/tls";
+        faults.push(Fault::new(Reason::InvalidCertificateRef, message));
+    }
+    for (index, reference) in references.iter().enumerate() {
+        if index == 0 {
+            view.secret = Some(certificates::secret_name(reference, &owner.name.namespace));
+        }
+        match certificates::resolve(reference, &owner.referrer(), Reason::InvalidCertificateRef, lookup) {
+            Ok(key) => {
+                tls.certificates.push(key.certificate.clone());
+                view.blobs.push(Arc::clone(&key.blob));
+            }
+            Err(fault) => {
+                faults.push(Fault::new(
+                    fault.reason,
+                    format!("tls.certificateRefs[{index}]: {}", fault.message),
+                ));
+            }
+        }
+    }
+    if tls.certificates.is_empty() {
+        view.refuse = Some(Refusal::NoCertificate);
+    }
+}
+
+fn read_filters(
+    listener: &Listener,
+    owner: &Owner,
+    lookup: &Lookup<'_>,
+    view: &mut ListenerView,
+    faults: &mut Vec<Fault>,
+) {
+    let requests = listener.filters.as_ref().map_or(&[][..], |filters| &filters.requests);
+    for (index, filter) in requests.iter().enumerate() {
+        match (filter.kind, &filter.external_auth) {
+            (ListenerFilterType::ExternalAuth, Some(auth)) => {
+                let mut context = filters::Context::new(owner.referrer(), lookup);
+                view.external_auth.push(filters::external_auth(auth, &mut context));
+                let field = format!("filters.requests[{index}].externalAuth.backendRef");
+                faults.extend(
+                    context
+                        .faults
+                        .into_iter()
+                        .map(|f| Fault::new(f.reason, format!("{field}: {}", f.message))),
+                );
+                view.backends.extend(context.backends);
+            }
+            _ => {
+                let message = format!("filters.requests[{index}]: {} is not supported", filter.kind);
+                view.fault = Some(Fault::new(Reason::UnsupportedValue, message));
+                view.refuse = Some(Refusal::FilterUnsupported);
+            }
+        }
+    }
+}

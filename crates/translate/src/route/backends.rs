@@ -1,0 +1,143 @@
+//! References to backends.
+
+use tidegate_api::core::{ServicePort, TransportProtocol};
+use tidegate_api::refs::{BackendObjectReference, EXPERIMENTAL_GROUP};
+use tidegate_api::scalar::port_number;
+use tidegate_api::status::Reason;
+use tidegate_plan::{BackendId, BackendKind, ObjectName, Reason as Refusal, Target};
+
+use crate::backend::protocol;
+use crate::conditions::Fault;
+use crate::lookup::{Lookup, Referent, Referrer};
+
+/// What a route wants of a backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Usage {
+    /// HTTP or gRPC: the backend's `appProtocol` matters.
+    Requests,
+    /// TCP and TLS.
+    Bytes,
+    /// UDP.
+    Datagrams,
+}
+
+impl Usage {
+    pub(crate) fn carries(self, port: &ServicePort) -> bool {
+        match self {
+            Self::Requests | Self::Bytes => port.protocol == TransportProtocol::Tcp,
+            Self::Datagrams => port.protocol == TransportProtocol::Udp,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ResolvedBackend {
+    pub(crate) target: Target,
+    pub(crate) fault: Option<Fault>,
+}
+
+impl ResolvedBackend {
+    fn invalid(refusal: Refusal, reason: Reason, message: String) -> Self {
+        Self { target: Target::Invalid(refusal), fault: Some(Fault::new(reason, message)) }
+    }
+}
+
+/// What is not permitted is not looked at, so that nobody learns whether it is there.
+pub(crate) fn resolve(
+    reference: &BackendObjectReference,
+    usage: Usage,
+    referrer: &Referrer<'_>,
+    lookup: &Lookup<'_>,
+) -> ResolvedBackend {
+    let kind = match (reference.group.as_str(), reference.kind.as_str()) {
+        ("", "Service") => BackendKind::Service,
+        (EXPERIMENTAL_GROUP, "XBackend") => BackendKind::XBackend,
+        (group, kind) => {
+            let message =
+                format!("{kind} of group \"{group}\" cannot be a backend; a Service or an XBackend can");
+            return ResolvedBackend::invalid(Refusal::BackendKindUnknown, Reason::InvalidKind, message);
+        }
+    };
+    let namespace = reference.namespace.as_ref().map_or(referrer.namespace, |name| name.as_str());
+    let name = ObjectName::new(namespace, reference.name.shared());
+    let referent = Referent {
+        group: reference.group.as_str(),
+        kind: reference.kind.as_str(),
+        namespace,
+        name: reference.name.as_str(),
+    };
+    if !lookup.permits(referrer, &referent) {
+        let message = format!(
+            "no ReferenceGrant in namespace {namespace} lets a {} of namespace {} refer to {kind} {}",
+            referrer.kind, referrer.namespace, name.name
+        );
+        return ResolvedBackend::invalid(Refusal::BackendNotPermitted, Reason::RefNotPermitted, message);
+    }
+    match kind {
+        BackendKind::Service => service(reference, name, usage, lookup),
+        BackendKind::XBackend => xbackend(name, lookup),
+    }
+}
+
+fn service(
+    reference: &BackendObjectReference,
+    name: ObjectName,
+    usage: Usage,
+    lookup: &Lookup<'_>,
+) -> ResolvedBackend {
+    let not_found =
+        |message| ResolvedBackend::invalid(Refusal::BackendNotFound, Reason::BackendNotFound, message);
+    let Some(service) = lookup.service(&name) else {
+        return not_found(format!("Service {name} does not exist"));
+    };
+    let Some(number) = reference.port.map(port_number) else {
+        return not_found(format!("the reference to Service {name} names no port"));
+    };
+    let of_number = service.spec.ports.iter().filter(|port| port_number(port.port) == number);
+    let Some(port) = of_number.clone().find(|port| usage.carries(port)) else {
+        let has: Vec<String> =
+            service.spec.ports.iter().map(|port| format!("{}/{}", port.port.get(), port.protocol)).collect();
+        let wanted = if usage == Usage::Datagrams { "UDP" } else { "TCP" };
+        return not_found(format!("Service {name} has no port {number}/{wanted}; it has {}", has.join(", ")));
+    };
+    if usage == Usage::Requests
+        && let Err(message) = protocol::of_service_port(port, &name, lookup)
+    {
+        return ResolvedBackend::invalid(
+            Refusal::BackendProtocolUnsupported,
+            Reason::UnsupportedProtocol,
+            message,
+        );
+    }
+    let id = BackendId { kind: BackendKind::Service, object: name, port: number };
+    ResolvedBackend { target: Target::Backend(id), fault: None }
+}
+
+fn xbackend(name: ObjectName, lookup: &Lookup<'_>) -> ResolvedBackend {
+    let not_found =
+        |message| ResolvedBackend::invalid(Refusal::BackendNotFound, Reason::BackendNotFound, message);
+    let Some(backend) = lookup.xbackend(&name) else {
+        return not_found(format!("XBackend {name} does not exist"));
+    };
+    if backend.spec.external_hostname.is_none() {
+        let message = format!(
+            "XBackend {name} selects Pods by label, which is not supported; refer to a Service instead"
+        );
+        return ResolvedBackend::invalid(Refusal::BackendKindUnknown, Reason::InvalidKind, message);
+    }
+    let Some(port) = backend.spec.port.number.map(port_number) else {
+        return not_found(format!("XBackend {name} has no port number"));
+    };
+    if backend.spec.protocol == Some(tidegate_api::policy::XBackendProtocol::Mcp) {
+        let message = format!("XBackend {name} speaks MCP, which is not supported");
+        return ResolvedBackend::invalid(
+            Refusal::BackendProtocolUnsupported,
+            Reason::UnsupportedProtocol,
+            message,
+        );
+    }
+    ResolvedBackend {
+        target: Target::Backend(BackendId { kind: BackendKind::XBackend, object: name, port }),
+        fault: None,
+    }
+}
