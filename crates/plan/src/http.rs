@@ -1,5 +1,6 @@
 //! What HTTPRoute and GRPCRoute can ask for: matches, filters, timeouts, retries, sessions.
 
+use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -52,6 +53,56 @@ pub enum TextMatch {
     Exact(String),
     /// Must match the whole text.
     Regex(String),
+}
+
+/// The matches in words, for people.
+impl fmt::Display for HttpMatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(method) = &self.method {
+            write!(f, "{method} ")?;
+        }
+        write!(f, "{}", self.path)?;
+        self.headers.iter().try_for_each(|header| write!(f, ", header {header}"))?;
+        self.query.iter().try_for_each(|parameter| write!(f, ", query {parameter}"))
+    }
+}
+
+impl fmt::Display for PathMatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exact(path) => write!(f, "path {path}"),
+            Self::Prefix(prefix) => write!(f, "prefix {prefix}"),
+            Self::Regex(pattern) => write!(f, "path like {pattern}"),
+        }
+    }
+}
+
+impl fmt::Display for GrpcMatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.service {
+            Some(service) => write!(f, "service {service}")?,
+            None => f.write_str("any service")?,
+        }
+        if let Some(method) = &self.method {
+            write!(f, ", method {method}")?;
+        }
+        self.headers.iter().try_for_each(|header| write!(f, ", header {header}"))
+    }
+}
+
+impl fmt::Display for ValueMatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.name, self.value)
+    }
+}
+
+impl fmt::Display for TextMatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exact(text) => f.write_str(text),
+            Self::Regex(pattern) => write!(f, "like {pattern}"),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,20 +5,33 @@
 
 mod backend;
 mod capability;
+mod decide;
+mod decision;
+mod flow;
 mod fragment;
+mod handle;
 mod hostname;
 mod http;
 mod id;
 mod listener;
+mod name;
+mod pattern;
 mod reason;
 mod route;
+mod share;
+mod tables;
+mod trace;
 
 pub use backend::{
     Addresses, Affinity, AlternativeName, Backend, BackendTls, Endpoint, EndpointState, Endpoints, Protocol,
     RetryBudget, TlsVersion, Trust, Upstream,
 };
 pub use capability::Capability;
+pub use decide::decide;
+pub use decision::{Admission, Decision, HttpVersion, Matched, Refusal};
+pub use flow::{Connection, Flow, Headers, Hello, Inbound, Request};
 pub use fragment::{Blob, Body, CertifiedKey, Fragment, Plan};
+pub use handle::{BackendHandle, GatewayHandle, ListenerHandle, RouteHandle, Rule, RuleHandle};
 pub use hostname::{Hostname, HostnameError};
 pub use http::{
     Cookie, Cors, ExternalAuth, Filter, Fraction, GrpcMatch, Header, HeaderChange, HttpMatch, PathChange,
@@ -28,5 +41,10 @@ pub use id::{
     BackendId, BackendKind, BlobId, EndpointsId, FragmentId, ListenerId, ObjectName, RouteId, RouteKind,
 };
 pub use listener::{Certificate, ClientCertificates, Gateway, Handling, Listener, ServerTls, Transport};
+pub use name::Name;
+pub use pattern::{Pattern, PatternError};
 pub use reason::Reason;
 pub use route::{Group, GrpcRule, HttpRule, Route, Rules, StreamRule, Target, WeightedBackend};
+pub use share::Fate;
+pub use tables::{Change, Expects, Tables};
+pub use trace::{Miss, NameOf, Step, Trace};

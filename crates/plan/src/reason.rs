@@ -45,6 +45,7 @@ reasons! {
     NoEndpoints = "no_endpoints", "the backend has no endpoints";
     PolicyInvalid = "policy_invalid", "the backend's TLS policy cannot be followed";
     NoCertificate = "no_certificate", "the listener has no usable certificate";
+    NoCommonProtocol = "no_common_protocol", "the client offers only protocols that the listener does not speak";
     NoClientCa = "no_client_ca", "the listener has no usable CA to check client certificates with";
     FilterUnsupported = "filter_unsupported", "the rule has a filter that is not supported";
     FilterInvalid = "filter_invalid", "the rule has a filter that cannot be carried out";

@@ -1,0 +1,135 @@
+//! The name a client asks for, read the same way wherever it came from.
+//!
+//! An SNI and a Host header that mean one name must never be two: the listener that checks client certificates
+//! is found by the one, its routes by the other. So there is one reader, and every lookup takes its result.
+
+use std::fmt;
+
+/// A hostname in lower case, without port and trailing dot, on the stack.
+#[derive(Clone, Copy)]
+pub struct Name {
+    bytes: [u8; Self::LONGEST],
+    length: u8,
+}
+
+impl Name {
+    const LONGEST: usize = 253;
+
+    /// Reads the server name of a ClientHello. `None`: it is no hostname, so that only what asks for no hostname
+    /// takes it.
+    #[must_use]
+    pub fn from_sni(text: &str) -> Option<Self> {
+        let text = text.strip_suffix('.').unwrap_or(text);
+        let given = text.as_bytes();
+        if given.is_empty() || given.len() > Self::LONGEST || !has_good_labels(given) {
+            return None;
+        }
+        let mut bytes = [0; Self::LONGEST];
+        bytes[..given.len()].copy_from_slice(given);
+        bytes[..given.len()].make_ascii_lowercase();
+        Some(Self { bytes, length: given.len() as u8 })
+    }
+
+    /// Reads a Host header or the authority of a request: as an SNI, after its port is dropped.
+    #[must_use]
+    pub fn from_host(text: &str) -> Option<Self> {
+        match text.rsplit_once(':') {
+            Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) => Self::from_sni(host),
+            _ => Self::from_sni(text),
+        }
+    }
+
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(self.as_bytes()).unwrap_or_default()
+    }
+
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+}
+
+/// Underscores are let in: no listener can be called so, but a wildcard may stand for such a name.
+fn has_good_labels(name: &[u8]) -> bool {
+    let mut previous = b'.';
+    for &byte in name {
+        let good = match byte {
+            b'.' => previous != b'.',
+            _ => byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_',
+        };
+        if !good {
+            return false;
+        }
+        previous = byte;
+    }
+    previous != b'.'
+}
+
+impl PartialEq for Name {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for Name {}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Name({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sni(text: &str) -> Option<String> {
+        Name::from_sni(text).map(|name| name.to_string())
+    }
+
+    fn host(text: &str) -> Option<String> {
+        Name::from_host(text).map(|name| name.to_string())
+    }
+
+    #[test]
+    fn case_and_trailing_dot_make_no_difference() {
+        for text in ["a.example.com", "A.Example.COM", "a.example.com.", "A.EXAMPLE.COM."] {
+            assert_eq!(sni(text).as_deref(), Some("a.example.com"), "{text}");
+            assert_eq!(host(text).as_deref(), Some("a.example.com"), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_port_of_a_host_is_dropped_and_an_sni_has_none() {
+        assert_eq!(host("a.example.com:8443").as_deref(), Some("a.example.com"));
+        assert_eq!(host("a.example.com.:8443").as_deref(), Some("a.example.com"));
+        assert_eq!(host("a.example.com:").as_deref(), Some("a.example.com"));
+        assert_eq!(host("a.example.com:http"), None);
+        assert_eq!(sni("a.example.com:8443"), None);
+    }
+
+    #[test]
+    fn what_is_no_hostname_is_none() {
+        let long = "a.".repeat(127) + "aa";
+        for text in
+            ["", ".", "..", "a..b", ".a", "a.b..", "[::1]", "::1", "a b", "a/b", "u@a", "ä.de", "*.a", &long]
+        {
+            assert_eq!(sni(text), None, "{text}");
+            assert_eq!(host(text), None, "{text}");
+        }
+        assert_eq!(host("[::1]:443"), None);
+    }
+
+    #[test]
+    fn names_that_only_a_wildcard_can_stand_for_are_names() {
+        assert_eq!(sni("_acme.example.com").as_deref(), Some("_acme.example.com"));
+        assert_eq!(sni("xn--bcher-kva.example").as_deref(), Some("xn--bcher-kva.example"));
+    }
+}
