@@ -1,0 +1,132 @@
+//! Manifests and what they mean: what every command begins with.
+
+use std::path::PathBuf;
+
+use tidegate_api::gateway::Gateway;
+use tidegate_api::listener::Listener;
+use tidegate_api::refs::GATEWAY_GROUP;
+use tidegate_api::status::{Condition, ParentRefStatus, Status};
+use tidegate_api::{Kind, ObjectKey};
+use tidegate_plan::{ListenerId, ObjectName, RouteId, RouteKind};
+use tidegate_translate::{Resources, Settings, Translation, translate};
+
+use crate::output::{Error, Terminal};
+use crate::source::Manifests;
+
+pub(crate) struct Meaning {
+    pub(crate) manifests: Manifests,
+    pub(crate) translation: Translation,
+    settings: Settings,
+}
+
+/// Whose parent a route names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parentage {
+    Ours,
+    /// Of another controller, or of a kind that is not a Gateway.
+    Foreign,
+    Missing,
+}
+
+impl Meaning {
+    pub(crate) fn of(paths: &[PathBuf]) -> Result<Self, Error> {
+        let manifests = Manifests::read(paths)?;
+        let settings = Settings::folder();
+        let translation = translate(&manifests.resources, &settings);
+        Ok(Self { manifests, translation, settings })
+    }
+
+    pub(crate) fn resources(&self) -> &Resources {
+        &self.manifests.resources
+    }
+
+    pub(crate) fn controller_name(&self) -> &str {
+        &self.settings.controller_name
+    }
+
+    /// Says what is wrong with the manifests, and what has no place in a status.
+    pub(crate) fn report(&self, terminal: &mut Terminal) {
+        self.manifests.report(terminal);
+        for (key, notes) in &self.translation.notes {
+            for note in notes {
+                terminal.warning(&format!("{key}: {}", note.message));
+            }
+        }
+    }
+
+    pub(crate) fn class_is_missing(&self, gateway: &Gateway) -> bool {
+        !self
+            .resources()
+            .gateway_classes
+            .contains_key(&ObjectName::new("", gateway.spec.gateway_class_name.shared()))
+    }
+
+    pub(crate) fn parentage(&self, parent: &ParentRefStatus, namespace: &str) -> Parentage {
+        let name = ObjectName::new(parent.namespace.as_deref().unwrap_or(namespace), parent.name.as_str());
+        let kind = match (parent.group.as_str(), parent.kind.as_str()) {
+            (GATEWAY_GROUP, "Gateway") => Kind::Gateway,
+            (GATEWAY_GROUP, "ListenerSet") => Kind::ListenerSet,
+            _ => return Parentage::Foreign,
+        };
+        let key = ObjectKey { kind, name };
+        if self.translation.statuses.contains_key(&key) {
+            Parentage::Ours
+        } else if self.resources().get(&key).is_some() {
+            Parentage::Foreign
+        } else {
+            Parentage::Missing
+        }
+    }
+
+    /// What was said to a route under one of its parents; `None` where it is not ours to say.
+    pub(crate) fn parent_conditions(
+        &self,
+        route: &ObjectKey,
+        parent: &ParentRefStatus,
+    ) -> Option<&[Condition]> {
+        match &**self.translation.statuses.get(route)? {
+            Status::Route(status) => {
+                let entry = status.parents.iter().find(|entry| entry.parent_ref == *parent)?;
+                Some(&entry.conditions)
+            }
+            _ => None,
+        }
+    }
+
+    /// A listener as it was written.
+    pub(crate) fn listener(&self, id: &ListenerId) -> Option<&Listener> {
+        let listeners = match &id.listener_set {
+            None => &self.resources().gateways.get(&id.gateway)?.spec.listeners,
+            Some(set) => &self.resources().listener_sets.get(set)?.spec.listeners,
+        };
+        listeners.iter().find(|listener| listener.name == *id.name)
+    }
+
+    pub(crate) fn listener_conditions(&self, id: &ListenerId) -> Option<&[Condition]> {
+        let key = match &id.listener_set {
+            None => ObjectKey { kind: Kind::Gateway, name: id.gateway.clone() },
+            Some(set) => ObjectKey { kind: Kind::ListenerSet, name: set.clone() },
+        };
+        let listeners = match &**self.translation.statuses.get(&key)? {
+            Status::Gateway(status) => &status.listeners,
+            Status::ListenerSet(status) => &status.listeners,
+            _ => return None,
+        };
+        let status = listeners.iter().find(|status| status.name == id.name)?;
+        Some(&status.conditions)
+    }
+
+    pub(crate) fn route_key(&self, route: &RouteId) -> ObjectKey {
+        ObjectKey { kind: kind_of(route.kind), name: route.object.clone() }
+    }
+}
+
+pub(crate) const fn kind_of(kind: RouteKind) -> Kind {
+    match kind {
+        RouteKind::Http => Kind::HttpRoute,
+        RouteKind::Grpc => Kind::GrpcRoute,
+        RouteKind::Tls => Kind::TlsRoute,
+        RouteKind::Tcp => Kind::TcpRoute,
+        RouteKind::Udp => Kind::UdpRoute,
+    }
+}
