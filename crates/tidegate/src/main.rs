@@ -6,6 +6,7 @@
 mod arguments;
 mod check;
 mod conditions;
+mod diff;
 mod explain;
 mod layout;
 mod manual;
@@ -29,7 +30,7 @@ fn main() -> ExitCode {
     let outcome = match &arguments.command {
         Command::Check(options) => check::run(options, &mut terminal),
         Command::Explain(options) => explain::run(options, &mut terminal),
-        Command::Diff(_) => todo!(),
+        Command::Diff(options) => diff::run(options, &mut terminal),
         Command::Version(options) => manual::version(options, &mut terminal),
         Command::Completions(options) => manual::completions(options, &mut terminal),
         Command::Man(options) => manual::man(options, &mut terminal),

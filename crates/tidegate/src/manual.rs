@@ -28,7 +28,8 @@ pub(crate) fn completions(options: &Completions, terminal: &mut Terminal) -> Res
 
 pub(crate) fn man(options: &Man, terminal: &mut Terminal) -> Result<Outcome, Error> {
     if let Some(folder) = &options.out {
-        clap_mangen::generate_to(Arguments::command(), folder)
+        std::fs::create_dir_all(folder)
+            .and_then(|()| clap_mangen::generate_to(Arguments::command(), folder))
             .map_err(|error| Error::Write { path: folder.clone(), error })?;
     } else {
         let mut page = Vec::new();

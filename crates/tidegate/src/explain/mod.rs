@@ -1,6 +1,6 @@
 //! `tidegate explain`: where a flow would go and why, or why an object is attached where it is.
 
-mod backends;
+pub(crate) mod backends;
 mod flow;
 mod object;
 mod request;
