@@ -1,14 +1,16 @@
-//! GRPCRoute.
+//! GRPCRoute: which calls go to which backends.
 
 use tidegate_plan::Hostname;
 
-use crate::filter::GrpcFilter;
+use crate::bounded::Text;
+use crate::filter::{Filtered, GrpcFilter, filters_are_not_repeated};
 use crate::http_route::{HttpValueMatch, ValueMatchType};
 use crate::kind::{Resource, Spec};
-use crate::read::{List, record};
+use crate::read::{List, Place, record};
 use crate::refs::{BackendObjectReference, GATEWAY_GROUP};
-use crate::route::{Parents, Weight, default_weight};
-use crate::scalar::SectionName;
+use crate::route::{Parents, Weight, default_weight, too_many_matches};
+use crate::rules::{Ruled, each_once, rule_names_are_unique, warn_of_equivalent_headers};
+use crate::scalar::{SectionName, shorten};
 use crate::session::SessionPersistence;
 
 pub type GrpcRoute = Resource<GrpcRouteSpec>;
@@ -25,6 +27,7 @@ record! {
         pub hostnames: List<Hostname, 0, 16> = "hostnames",
         pub rules: List<GrpcRule, 0, 16> = "rules",
     }
+    rules: [rule_names_are_unique, grpc_matches_are_at_most_128]
 }
 
 record! {
@@ -36,6 +39,7 @@ record! {
         pub backend_refs: List<GrpcBackendRef, 0, 16> = "backendRefs",
         pub session_persistence: Option<SessionPersistence> = "sessionPersistence",
     }
+    rules: [filters_are_not_repeated]
 }
 
 record! {
@@ -44,6 +48,7 @@ record! {
         pub weight: Weight = "weight" or default_weight(),
         pub filters: List<GrpcFilter, 0, 16> = "filters",
     }
+    rules: [filters_are_not_repeated]
 }
 
 record! {
@@ -51,12 +56,89 @@ record! {
         pub method: Option<GrpcMethodMatch> = "method",
         pub headers: List<HttpValueMatch, 0, 16> = "headers",
     }
+    rules: [grpc_matched_headers_are_unique, grpc_matched_headers_differ_in_more_than_case]
 }
 
 record! {
     pub struct GrpcMethodMatch {
         pub kind: ValueMatchType = "type" or ValueMatchType::Exact,
-        pub service: Option<String> = "service",
-        pub method: Option<String> = "method",
+        pub service: Option<Text<0, 1024>> = "service",
+        pub method: Option<Text<0, 1024>> = "method",
     }
+    rules: [method_match_names_service_or_method, exact_service_is_a_name, exact_method_is_a_name]
+}
+
+impl Ruled for GrpcRouteSpec {
+    fn rule_names(&self) -> Vec<Option<&SectionName>> {
+        self.rules.iter().map(|rule| rule.name.as_ref()).collect()
+    }
+}
+
+impl Filtered for GrpcRule {
+    fn filter_types(&self) -> Vec<&'static str> {
+        self.filters.iter().map(|filter| filter.kind.as_str()).collect()
+    }
+}
+
+impl Filtered for GrpcBackendRef {
+    fn filter_types(&self) -> Vec<&'static str> {
+        self.filters.iter().map(|filter| filter.kind.as_str()).collect()
+    }
+}
+
+fn grpc_matches_are_at_most_128(route: &GrpcRouteSpec, place: &mut Place<'_>) {
+    too_many_matches(route.rules.iter().map(|rule| rule.matches.len()).sum(), place);
+}
+
+fn grpc_matched_headers_are_unique(rule: &GrpcMatch, place: &mut Place<'_>) {
+    each_once(place, "headers", ".name", rule.headers.iter().map(|header| &header.name));
+}
+
+fn grpc_matched_headers_differ_in_more_than_case(rule: &GrpcMatch, place: &mut Place<'_>) {
+    warn_of_equivalent_headers(place, "headers", rule.headers.iter().map(|header| &header.name));
+}
+
+fn method_match_names_service_or_method(method: &GrpcMethodMatch, place: &mut Place<'_>) {
+    if method.service.is_none() && method.method.is_none() {
+        place.wrong(
+            "",
+            "names neither a service nor a method",
+            "write `service:`, `method:` or both, or leave the match out to match every call",
+        );
+    }
+}
+
+fn exact_service_is_a_name(method: &GrpcMethodMatch, place: &mut Place<'_>) {
+    let Some(service) = method.service.as_deref().filter(|_| method.kind == ValueMatchType::Exact) else {
+        return;
+    };
+    // A dot at the front is how protocol buffers write a full name.
+    let name = service.strip_prefix('.').unwrap_or(service);
+    if !name.split('.').all(is_identifier) {
+        place.wrong(
+            "service",
+            format!("`{}` is not the name of a gRPC service", shorten(service)),
+            "write package and service, such as helloworld.Greeter, or `type: RegularExpression`",
+        );
+    }
+}
+
+fn exact_method_is_a_name(method: &GrpcMethodMatch, place: &mut Place<'_>) {
+    let Some(name) = method.method.as_deref().filter(|_| method.kind == ValueMatchType::Exact) else {
+        return;
+    };
+    if !is_identifier(name) {
+        place.wrong(
+            "method",
+            format!("`{}` is not the name of a gRPC method", shorten(name)),
+            "write the method alone, such as SayHello, or `type: RegularExpression`",
+        );
+    }
+}
+
+/// `[A-Za-z_][A-Za-z_0-9]*`
+fn is_identifier(text: &str) -> bool {
+    !text.starts_with(|first: char| first.is_ascii_digit())
+        && !text.is_empty()
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }

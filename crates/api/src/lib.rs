@@ -3,6 +3,7 @@
 //!
 //! After reading, a value is right; nobody behind this crate checks it again. It does no I/O.
 
+pub mod bounded;
 pub mod core;
 pub mod filter;
 pub mod gateway;
@@ -16,11 +17,13 @@ mod problem;
 pub mod read;
 pub mod refs;
 pub mod route;
+mod rules;
 pub mod scalar;
 pub mod selector;
 pub mod session;
 pub mod status;
 mod tree;
+pub mod write;
 pub mod yaml;
 
 pub use kind::{Kind, Object, ObjectKey, Reading, Resource, Spec, read_object};

@@ -187,10 +187,10 @@ impl Place<'_> {
         &self.at.version
     }
 
-    /// Whether the field was written, for rules about defaults.
+    /// Whether the field, a path from here, was written, for rules about defaults.
     #[must_use]
     pub fn has(&self, field: &str) -> bool {
-        self.node.get(field).is_some_and(|node| node.value != Value::Null)
+        self.node.find(field).is_some_and(|node| node.value != Value::Null)
     }
 
     fn note(&mut self, severity: Severity, field: &str, message: String, help: String) {

@@ -62,6 +62,7 @@ fn service_has_port(backend: &BackendObjectReference, place: &mut Place<'_>) {
     }
 }
 
+/// The standard channel has no such rule, but it has no XBackend either.
 fn xbackend_has_no_port(backend: &BackendObjectReference, place: &mut Place<'_>) {
     if backend.group == EXPERIMENTAL_GROUP && backend.kind == "XBackend" && backend.port.is_some() {
         place.wrong(

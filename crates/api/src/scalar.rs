@@ -89,10 +89,10 @@ texts! {
     pub struct HeaderName: 1 to 256, is_token, "a header name: letters, digits and !#$%&'*+-.^_`|~";
     pub struct AbsoluteUri: 1 to 253, is_absolute_uri, "an absolute URI such as spiffe://example.com/service";
     pub struct CorsOrigin: 1 to 253, is_cors_origin, "an origin: `*`, or scheme://host[:port] with http or https";
-    pub struct CookieName: 1 to 4096, is_token, "a cookie name: letters, digits and !#$%&'*+-.^_`|~";
+    pub struct CookieName: 1 to 256, is_token, "a cookie name: letters, digits and !#$%&'*+-.^_`|~";
     pub struct AnnotationValue: 0 to 4096, |_| true, "at most 4096 characters";
     pub struct LabelValue: 0 to 63, is_label_value, "a label value: letters, digits, `-`, `_` and `.`";
-    pub struct WellKnownCas: 1 to 253, |text| text == "System" || is_domain_prefixed_path(text), "`System`, or a domain-prefixed name";
+    pub struct WellKnownCas: 1 to 253, is_well_known_cas, "`System`, or a domain-prefixed name such as example.com/bundle";
 }
 
 /// 1 to 65535.
@@ -240,6 +240,11 @@ fn is_domain_prefixed_path(text: &str) -> bool {
             && !path.is_empty()
             && path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte))
     })
+}
+
+fn is_well_known_cas(text: &str) -> bool {
+    let name = |name: &str| !name.is_empty() && name.len() <= 63 && is_label_value(name);
+    text == "System" || text.split_once('/').is_some_and(|(domain, rest)| is_subdomain(domain) && name(rest))
 }
 
 fn is_protocol(text: &str) -> bool {

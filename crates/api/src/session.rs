@@ -1,6 +1,8 @@
 //! Session persistence, the same on rules, on XBackend and in XBackendTrafficPolicy.
 
-use crate::read::{record, words};
+use crate::bounded::Text;
+use crate::read::{Place, record, words};
+use crate::rules::field_fits;
 use crate::scalar::{CookieName, Duration, HeaderName};
 
 record! {
@@ -10,6 +12,7 @@ record! {
         pub cookie: Option<CookieConfig> = "cookie",
         pub header: Option<HeaderConfig> = "header",
     }
+    rules: [session_field_fits_type, permanent_cookie_has_timeout]
 }
 
 words! {
@@ -22,7 +25,7 @@ words! {
 record! {
     pub struct CookieConfig {
         pub name: Option<CookieName> = "name",
-        pub path: String = "path" or "/".to_owned(),
+        pub path: Text<0, 1024> = "path" or Text::new("/").expect("short"),
         pub lifetime_type: CookieLifetime = "lifetimeType" or CookieLifetime::Session,
     }
 }
@@ -37,5 +40,20 @@ words! {
 record! {
     pub struct HeaderConfig {
         pub name: HeaderName = "name",
+    }
+}
+
+fn session_field_fits_type(session: &SessionPersistence, place: &mut Place<'_>) {
+    field_fits(place, "type", session.kind.as_str(), &[("Cookie", "cookie"), ("Header", "header")]);
+}
+
+fn permanent_cookie_has_timeout(session: &SessionPersistence, place: &mut Place<'_>) {
+    let lifetime = session.cookie.as_ref().map(|cookie| cookie.lifetime_type);
+    if lifetime == Some(CookieLifetime::Permanent) && session.absolute_timeout.is_none() {
+        place.wrong(
+            "cookie.lifetimeType",
+            "a Permanent cookie needs an end, and `absoluteTimeout` is missing",
+            "write `absoluteTimeout: 24h` beside `cookie`, or `lifetimeType: Session`",
+        );
     }
 }

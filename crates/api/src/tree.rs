@@ -56,20 +56,28 @@ impl Node {
         }
     }
 
-    /// Follows a path as problems write it, as far as it goes: `spec.rules[0].name`.
+    /// Follows a path as problems write it: `spec.rules[0].name`.
+    #[must_use]
+    pub fn find(&self, path: &str) -> Option<&Self> {
+        steps(path).try_fold(self, |node, step| node.step(step))
+    }
+
+    /// The same, as far as it goes.
     #[must_use]
     pub fn nearest(&self, path: &str) -> &Self {
         let mut node = self;
-        for step in path.split(['.', '[']).filter(|step| !step.is_empty()) {
-            let next =
-                match (&node.value, step.strip_suffix(']').and_then(|index| index.parse::<usize>().ok())) {
-                    (Value::List(items), Some(index)) => items.get(index),
-                    _ => node.get(step),
-                };
-            let Some(next) = next else { break };
+        for step in steps(path) {
+            let Some(next) = node.step(step) else { break };
             node = next;
         }
         node
+    }
+
+    fn step(&self, step: &str) -> Option<&Self> {
+        match (&self.value, step.strip_suffix(']').and_then(|index| index.parse::<usize>().ok())) {
+            (Value::List(items), Some(index)) => items.get(index),
+            _ => self.get(step),
+        }
     }
 
     /// What the value is, for messages.
@@ -98,6 +106,10 @@ impl Node {
             }
         }
     }
+}
+
+fn steps(path: &str) -> impl Iterator<Item = &str> {
+    path.split(['.', '[']).filter(|step| !step.is_empty())
 }
 
 /// Objects from an API server come without a source.

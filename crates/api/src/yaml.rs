@@ -250,11 +250,11 @@ fn merge_into(fields: &mut Vec<(Key, Node)>, merge: Node) {
 
 fn scalar(text: &Cow<'_, str>, style: ScalarStyle, tag: Option<&Tag>) -> Value {
     let is_text = tag.is_some_and(|tag| tag.is_yaml_core_schema() && tag.suffix == "str");
-    if style == ScalarStyle::Plain && !is_text { plain(text) } else { Value::Text(text.as_ref().into()) }
+    if style == ScalarStyle::Plain && !is_text { plain_scalar(text) } else { Value::Text(text.as_ref().into()) }
 }
 
 /// The YAML 1.1 forms that kubectl's parser knows.
-fn plain(text: &str) -> Value {
+pub(crate) fn plain_scalar(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Value::Null,
         "true" | "True" | "TRUE" => return Value::Bool(true),

@@ -44,7 +44,7 @@ pub(crate) fn session(session: &tidegate_api::session::SessionPersistence) -> Se
         SessionType::Cookie => {
             SessionKey::Cookie(session.cookie.as_ref().map_or_else(Cookie::default, |cookie| Cookie {
                 name: cookie.name.as_ref().map(ToString::to_string),
-                path: Some(cookie.path.clone()),
+                path: Some(cookie.path.to_string()),
                 permanent: cookie.lifetime_type == CookieLifetime::Permanent,
             }))
         }

@@ -120,7 +120,7 @@ pub(super) fn grpc(filters: &[GrpcFilter], field: &str, context: &mut Context<'_
 fn header_change(modifier: &HeaderModifier) -> HeaderChange {
     let header = |header: &HttpHeader| Header {
         name: header.name.as_str().to_ascii_lowercase(),
-        value: header.value.clone(),
+        value: header.value.to_string(),
     };
     HeaderChange {
         set: modifier.set.iter().map(header).collect(),
@@ -151,13 +151,13 @@ fn redirect(redirect: &RequestRedirect) -> Redirect {
         hostname: redirect.hostname.as_ref().map(|hostname| hostname.0.clone()),
         port: redirect.port.map(port_number),
         path: redirect.path.as_ref().and_then(path_change),
-        status: redirect.status_code.and_then(|code| u16::try_from(code).ok()).unwrap_or(302),
+        status: redirect.status_code.and_then(|code| u16::try_from(code.get()).ok()).unwrap_or(302),
     }
 }
 
 fn path_change(modifier: &PathModifier) -> Option<PathChange> {
-    let full = modifier.replace_full_path.clone().map(PathChange::Full);
-    full.or_else(|| modifier.replace_prefix_match.clone().map(PathChange::Prefix))
+    let full = modifier.replace_full_path.as_ref().map(|path| PathChange::Full(path.to_string()));
+    full.or_else(|| modifier.replace_prefix_match.as_ref().map(|path| PathChange::Prefix(path.to_string())))
 }
 
 fn cors(cors: &Cors) -> tidegate_plan::Cors {
@@ -183,7 +183,7 @@ pub(crate) fn external_auth(auth: &ExternalAuth, context: &mut Context<'_>) -> t
     tidegate_plan::ExternalAuth {
         target: context.target(&auth.backend_ref, ""),
         grpc: auth.protocol == AuthProtocol::Grpc,
-        path: http.map_or_else(String::new, |http| http.path.clone()),
+        path: http.map_or_else(String::new, |http| http.path.to_string()),
         request_headers,
         response_headers: http.map_or_else(Vec::new, |http| lower(&http.allowed_response_headers)),
         body_limit: auth

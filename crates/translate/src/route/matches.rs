@@ -3,11 +3,11 @@
 
 use tidegate_api::grpc_route::{GrpcMatch, GrpcMethodMatch};
 use tidegate_api::http_route::{HttpMatch, HttpValueMatch, PathMatchType, ValueMatchType};
-use tidegate_plan::{PathMatch, TextMatch, ValueMatch};
+use tidegate_plan::{PathMatch, Pattern, TextMatch, ValueMatch};
 
 pub(super) fn http(entry: &HttpMatch, field: &str) -> Result<tidegate_plan::HttpMatch, String> {
     let path = &entry.path;
-    let value = path.value.clone();
+    let value = path.value.to_string();
     let path = match path.kind {
         PathMatchType::Exact => PathMatch::Exact(value),
         PathMatchType::PathPrefix => PathMatch::Prefix(value),
@@ -24,16 +24,16 @@ pub(super) fn http(entry: &HttpMatch, field: &str) -> Result<tidegate_plan::Http
 }
 
 pub(super) fn grpc(entry: &GrpcMatch, field: &str) -> Result<tidegate_plan::GrpcMatch, String> {
-    let part = |pick: fn(&GrpcMethodMatch) -> Option<&String>, name: &str| {
+    let part = |pick: fn(&GrpcMethodMatch) -> Option<&str>, name: &str| {
         let Some((method, value)) = entry.method.as_ref().and_then(|method| Some((method, pick(method)?)))
         else {
             return Ok(None);
         };
-        text(method.kind, value.clone(), &format!("{field}.method.{name}")).map(Some)
+        text(method.kind, value.to_string(), &format!("{field}.method.{name}")).map(Some)
     };
     Ok(tidegate_plan::GrpcMatch {
-        service: part(|method| method.service.as_ref(), "service")?,
-        method: part(|method| method.method.as_ref(), "method")?,
+        service: part(|method| method.service.as_deref(), "service")?,
+        method: part(|method| method.method.as_deref(), "method")?,
         headers: headers(&entry.headers, &format!("{field}.headers"))?,
     })
 }
@@ -52,7 +52,7 @@ fn values(
     for (index, entry) in entries.iter().enumerate() {
         let name = name(entry.name.as_str());
         if values.iter().all(|known| known.name != name) {
-            let value = text(entry.kind, entry.value.clone(), &format!("{field}[{index}].value"))?;
+            let value = text(entry.kind, entry.value.to_string(), &format!("{field}[{index}].value"))?;
             values.push(ValueMatch { name, value });
         }
     }
@@ -67,7 +67,7 @@ fn text(kind: ValueMatchType, value: String, field: &str) -> Result<TextMatch, S
 }
 
 fn expression(value: String, field: &str) -> Result<String, String> {
-    match regex::Regex::new(&value) {
+    match Pattern::parse(&value) {
         Ok(_) => Ok(value),
         Err(error) => {
             let text = error.to_string();

@@ -1,0 +1,54 @@
+# `make help` lists the commands. Each does its own set-up; what it needs from Debian is installed when run as
+# root and named when not.
+
+TOOLS := $(CURDIR)/.cache/tools
+DENY := $(TOOLS)/bin/cargo-deny
+DENY_VERSION := 0.20.2
+FUZZ := $(TOOLS)/bin/cargo-fuzz
+FUZZ_VERSION := 0.13.2
+FUZZ_SECONDS ?= 60
+
+# What the tests call besides cargo.
+DEBIAN := gcc openssl curl
+
+export CARGO_TERM_COLOR ?= auto
+
+.PHONY: help demo test lint golden bench fuzz debian
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+demo: ## check and explain the examples, in colour, in a minute
+	@cargo build --quiet --package tidegate
+	@examples/demo.sh target/debug/tidegate
+
+test: debian lint ## everything that needs neither Go nor a cluster
+	cargo test --workspace --quiet
+
+lint: $(DENY) ## format, clippy with warnings denied, licences, bans and sources of dependencies
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	$(DENY) --log-level error check bans licenses sources
+
+golden: ## rewrite the expectations beside the golden inputs and the corpus; read the diff before you commit it
+	UPDATE=1 cargo test --quiet --package tidegate-translate --test golden
+	UPDATE=1 cargo test --quiet --package tidegate-api --test corpus
+
+bench: ## what decisions and translations cost
+	cargo bench --quiet --package tidegate-plan --package tidegate-translate
+
+fuzz: $(FUZZ) ## each fuzz target for FUZZ_SECONDS (60)
+	cd fuzz && for target in $$($(FUZZ) list); do \
+	  RUSTC_BOOTSTRAP=1 $(FUZZ) run $$target -s none -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
+
+debian:
+	@missing=""; for tool in $(DEBIAN); do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
+	if [ -n "$$missing" ]; then \
+	  if [ "$$(id -u)" = 0 ]; then apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing >/dev/null; \
+	  else echo "missing:$$missing (Debian: apt-get install$$missing)" >&2; exit 1; fi; fi
+
+$(DENY):
+	cargo install --quiet --debug --locked --root $(TOOLS) --version $(DENY_VERSION) cargo-deny
+
+$(FUZZ):
+	cargo install --quiet --debug --locked --root $(TOOLS) --version $(FUZZ_VERSION) cargo-fuzz

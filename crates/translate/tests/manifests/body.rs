@@ -1,0 +1,52 @@
+//! What must hold for any bytes that are given as manifests: no panic from YAML to decisions, problems that
+//! point into the source, and the same translation twice. The fuzz target `manifests` runs this, too.
+
+use std::net::SocketAddr;
+
+use tidegate_api::{Problem, read_object, yaml};
+use tidegate_plan::{Connection, Flow, Hello, Hostname, Plan, Request, Step, Tables};
+use tidegate_translate::{Resources, Settings, Source, translate};
+
+pub(crate) fn check(bytes: &[u8]) {
+    let Ok(source) = std::str::from_utf8(bytes) else { return };
+    let (nodes, problems) = yaml::documents(source);
+    problems.iter().for_each(|problem| inside(problem, source));
+    let mut resources = Resources::default();
+    for node in &nodes {
+        let reading = read_object(node);
+        reading.problems.iter().for_each(|problem| inside(problem, source));
+        assert!(reading.object.is_some() || !reading.problems.is_empty(), "refused without a word");
+        if let Some(object) = reading.object {
+            resources.insert(object);
+        }
+    }
+    for origin in [Source::Folder, Source::Cluster] {
+        let settings = Settings { source: origin, ..Settings::folder() };
+        let translation = translate(&resources, &settings);
+        assert_eq!(translation, translate(&resources, &settings));
+        decide(&translation.plan);
+    }
+}
+
+fn inside(problem: &Problem, source: &str) {
+    let span = problem.span;
+    assert!(span.start <= span.end && span.end <= source.len() + 1, "{problem} at {span:?} of {}", source.len());
+    assert!(source.is_char_boundary(span.start.min(source.len())), "{problem}");
+}
+
+/// Every listener is asked about a few flows.
+fn decide(plan: &Plan) {
+    let tables = Tables::new(plan);
+    for listener in plan.listeners() {
+        let local = SocketAddr::from(([192, 0, 2, 1], listener.port));
+        for name in [None, Some("a.example.com"), listener.hostname.as_ref().map(Hostname::base)] {
+            let hello = listener.handling.reads_hello().then_some(Hello { sni: name, alpn: &[] });
+            let connection = Connection { local, transport: listener.handling.transport(), hello };
+            let request = Request { host: name, method: "GET", path: "/a/b", query: Some("a=b"), headers: &() };
+            let mut trace: Vec<Step> = Vec::new();
+            let traced = tidegate_plan::decide(&tables, &Flow { connection, request: Some(request) }, &mut trace);
+            let plain = tidegate_plan::decide(&tables, &Flow { connection, request: Some(request) }, &mut ());
+            assert_eq!(traced.is_ok(), plain.is_ok(), "the trace changes the decision");
+        }
+    }
+}
