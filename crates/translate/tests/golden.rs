@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 use similar::{ChangeTag, TextDiff};
-use tidegate_api::{Object, read_object, write, yaml};
+use tidegate_api::{Object, read_object, yaml};
 use tidegate_translate::{Resources, Settings, Translation, translate};
 
 #[test]
@@ -150,7 +150,7 @@ fn plan(translation: &Translation) -> String {
             plan[key] = value;
         }
     }
-    write::yaml(&plan)
+    tidegate_api::to_yaml(&plan)
 }
 
 fn status(translation: &Translation) -> String {
@@ -166,7 +166,7 @@ fn status(translation: &Translation) -> String {
         let notes = notes.iter().map(|note| note.message.as_str());
         statuses.insert(format!("notes on {key}"), notes.collect());
     }
-    write::yaml(&Value::Object(statuses))
+    tidegate_api::to_yaml(&Value::Object(statuses))
 }
 
 fn difference(file: &Path, written: &str, found: &str, report: &mut String) {
