@@ -84,8 +84,14 @@ mod tests {
     fn the_port_of_a_redirect() {
         let none = Redirect { scheme: None, hostname: None, port: None, path: None, status: 302 };
         let https = Redirect { scheme: Some("https".to_owned()), ..none.clone() };
-        let request =
-            Redirected { scheme: "http", host: "a.test", path: "/p", query: Some("q=1"), port: 8080, matched: None };
+        let request = Redirected {
+            scheme: "http",
+            host: "a.test",
+            path: "/p",
+            query: Some("q=1"),
+            port: 8080,
+            matched: None,
+        };
         assert_eq!(none.location(&request), "http://a.test:8080/p?q=1");
         assert_eq!(none.location(&Redirected { port: 80, ..request }), "http://a.test/p?q=1");
         assert_eq!(https.location(&request), "https://a.test/p?q=1");

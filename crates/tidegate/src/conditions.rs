@@ -4,6 +4,7 @@ use tidegate_api::status::{Condition, ConditionStatus, ConditionType, Reason, St
 
 use crate::layout::Cell;
 use crate::output::{BAD, CARE, GOOD};
+use crate::words;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Health {
@@ -59,45 +60,31 @@ pub(crate) fn sets(status: &Status) -> Vec<&[Condition]> {
     }
 }
 
-/// What the conditions say in a word or two: `accepted`, or what is wrong.
+/// What the conditions say in a word or two, and the reasons of those that are not good.
 pub(crate) fn state(conditions: &[Condition]) -> Cell {
-    let bad = told(conditions, Health::Bad);
-    if !bad.is_empty() {
-        return Cell::new(BAD, bad.join(", "));
+    let bad = reasons(conditions, Health::Bad);
+    let care = reasons(conditions, Health::Care);
+    let refused = conditions.iter().any(|condition| {
+        condition.kind == ConditionType::Accepted && condition.status != ConditionStatus::True
+    });
+    match (refused, bad.is_empty(), care.is_empty()) {
+        (true, ..) => Cell::new(BAD, format!("refused: {}", words::all_of(&bad))),
+        (false, false, _) => Cell::new(BAD, format!("accepted, but {}", words::all_of(&bad))),
+        (false, true, false) => Cell::new(CARE, format!("accepted, {}", words::all_of(&care))),
+        (false, true, true) => Cell::new(GOOD, "accepted"),
     }
-    let mut words = vec!["accepted".to_owned()];
-    words.extend(told(conditions, Health::Care));
-    let style = if words.len() > 1 { CARE } else { GOOD };
-    Cell::new(style, words.join(", "))
 }
 
-/// One word for each reason of this health: several conditions often share one.
-fn told(conditions: &[Condition], wanted: Health) -> Vec<String> {
-    let mut reasons: Vec<Reason> = Vec::new();
-    let mut words = Vec::new();
+/// Several conditions often share a reason.
+fn reasons(conditions: &[Condition], wanted: Health) -> Vec<String> {
+    let mut reasons: Vec<String> = Vec::new();
     for condition in conditions.iter().filter(|condition| health(condition) == wanted) {
-        if !reasons.contains(&condition.reason) {
-            reasons.push(condition.reason);
-            words.push(format!("{} ({:?})", word(condition), condition.reason));
+        let reason = format!("{:?}", condition.reason);
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
         }
     }
-    words
-}
-
-fn word(condition: &Condition) -> &'static str {
-    let holds = condition.status == ConditionStatus::True;
-    match condition.kind {
-        ConditionType::Accepted if holds => "in part",
-        ConditionType::Accepted => "not accepted",
-        ConditionType::Programmed => "not programmed",
-        ConditionType::ResolvedRefs => "references not resolved",
-        ConditionType::Conflicted => "conflicted",
-        ConditionType::OverlappingTLSConfig => "overlapping",
-        ConditionType::InsecureFrontendValidationMode => "insecure",
-        ConditionType::AddressesAssigned => "no address",
-        ConditionType::SupportedVersion => "unsupported version",
-        ConditionType::PartiallyInvalid => "partly invalid",
-    }
+    reasons
 }
 
 /// What the conditions that are not good say, each message once.

@@ -13,7 +13,6 @@ mod manual;
 mod meaning;
 mod output;
 mod source;
-mod stand_in;
 mod words;
 
 use std::process::ExitCode;

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use tidegate_api::gateway::Gateway;
 use tidegate_api::listener::Listener;
-use tidegate_api::refs::GATEWAY_GROUP;
+use tidegate_api::refs::{GATEWAY_GROUP, ParentReference};
+use tidegate_api::scalar::port_number;
 use tidegate_api::status::{Condition, ParentRefStatus, Status};
-use tidegate_api::{Kind, ObjectKey};
+use tidegate_api::{Kind, Object, ObjectKey};
 use tidegate_plan::{ListenerId, ObjectName, RouteId, RouteKind};
-use tidegate_translate::{Resources, Settings, Translation, translate};
+use tidegate_translate::{Attachment, Resources, Settings, Translation, translate};
 
 use crate::output::{Error, Terminal};
 use crate::source::Manifests;
@@ -93,6 +94,22 @@ impl Meaning {
         }
     }
 
+    /// The parents of a route: those that were looked at, and those it names besides.
+    pub(crate) fn parents(&self, key: &ObjectKey) -> Vec<Attachment> {
+        let Some(kind) = RouteKind::ALL.into_iter().find(|kind| kind_of(*kind) == key.kind) else {
+            return Vec::new();
+        };
+        let id = RouteId { kind, object: key.name.clone() };
+        let mut parents =
+            self.translation.attachments.get(&id).map(|found| found.parents.clone()).unwrap_or_default();
+        for parent_ref in self.resources().get(key).iter().flat_map(written_parents) {
+            if !parents.iter().any(|parent| parent.parent_ref == parent_ref) {
+                parents.push(Attachment { parent_ref, listeners: Vec::new() });
+            }
+        }
+        parents
+    }
+
     /// A listener as it was written.
     pub(crate) fn listener(&self, id: &ListenerId) -> Option<&Listener> {
         let listeners = match &id.listener_set {
@@ -115,13 +132,29 @@ impl Meaning {
         let status = listeners.iter().find(|status| status.name == id.name)?;
         Some(&status.conditions)
     }
-
-    pub(crate) fn route_key(&self, route: &RouteId) -> ObjectKey {
-        ObjectKey { kind: kind_of(route.kind), name: route.object.clone() }
-    }
 }
 
-pub(crate) const fn kind_of(kind: RouteKind) -> Kind {
+fn written_parents(route: &Object) -> Vec<ParentRefStatus> {
+    let parents = match route {
+        Object::HttpRoute(route) => &route.spec.parents,
+        Object::GrpcRoute(route) => &route.spec.parents,
+        Object::TlsRoute(route) => &route.spec.parents,
+        Object::TcpRoute(route) => &route.spec.parents,
+        Object::UdpRoute(route) => &route.spec.parents,
+        _ => return Vec::new(),
+    };
+    let reference = |parent: &ParentReference| ParentRefStatus {
+        group: parent.group.to_string(),
+        kind: parent.kind.to_string(),
+        namespace: parent.namespace.as_ref().map(ToString::to_string),
+        name: parent.name.to_string(),
+        section_name: parent.section_name.as_ref().map(ToString::to_string),
+        port: parent.port.map(port_number),
+    };
+    parents.parent_refs.iter().map(reference).collect()
+}
+
+const fn kind_of(kind: RouteKind) -> Kind {
     match kind {
         RouteKind::Http => Kind::HttpRoute,
         RouteKind::Grpc => Kind::GrpcRoute,

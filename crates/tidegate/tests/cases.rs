@@ -33,7 +33,8 @@ fn every_case_prints_what_stands_beside_it() {
             let expected = fs::read_to_string(&file).unwrap_or_default();
             if expected != found {
                 let diff = TextDiff::from_lines(expected.as_str(), &found);
-                let _ = writeln!(wrong, "{name}: {stream}\n{}", diff.unified_diff().header("expected", "found"));
+                let _ =
+                    writeln!(wrong, "{name}: {stream}\n{}", diff.unified_diff().header("expected", "found"));
             }
         }
     }

@@ -12,7 +12,12 @@ fn tidegate(arguments: &[&str]) -> Output {
 
 fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
-    command.args(arguments).current_dir(EXAMPLES).stdin(Stdio::null()).env_remove("CLICOLOR_FORCE").env_remove("NO_COLOR");
+    command
+        .args(arguments)
+        .current_dir(EXAMPLES)
+        .stdin(Stdio::null())
+        .env_remove("CLICOLOR_FORCE")
+        .env_remove("NO_COLOR");
     command
 }
 
@@ -86,12 +91,15 @@ fn colour_is_only_there_when_asked_for() {
     assert!(coloured(&tidegate(&["--color=always", "explain", "http", "--port", "8080"])));
     let quiet = command(&["check", "http"]).env("NO_COLOR", "1").env("CLICOLOR_FORCE", "0").output().unwrap();
     assert!(!coloured(&quiet));
-    assert!(!coloured(&command(&["check", "http", "--color", "never"]).env("CLICOLOR_FORCE", "1").output().unwrap()));
+    assert!(!coloured(
+        &command(&["check", "http", "--color", "never"]).env("CLICOLOR_FORCE", "1").output().unwrap()
+    ));
 }
 
 #[test]
 fn a_reader_that_leaves_is_no_error() {
-    let mut child = command(&["completions", "bash"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child =
+        command(&["completions", "bash"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));
@@ -101,7 +109,8 @@ fn a_reader_that_leaves_is_no_error() {
 #[test]
 fn the_version_names_the_gateway_api() {
     assert!(text(&tidegate(&["version"]).stdout).contains("Gateway API v1.7.0"));
-    let json: serde_json::Value = serde_json::from_slice(&tidegate(&["version", "-o", "json"]).stdout).unwrap();
+    let json: serde_json::Value =
+        serde_json::from_slice(&tidegate(&["version", "-o", "json"]).stdout).unwrap();
     assert_eq!(json["gatewayApi"], "v1.7.0");
     assert!(text(&tidegate(&["--version"]).stdout).starts_with("tidegate "));
 }

@@ -16,7 +16,8 @@ fn tidegate(arguments: &str) -> (i32, String, String) {
 }
 
 fn examples() -> Vec<String> {
-    let folders = fs::read_dir(EXAMPLES).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
+    let folders =
+        fs::read_dir(EXAMPLES).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
     folders.map(|path| path.file_name().unwrap().to_str().unwrap().to_owned()).collect()
 }
 
@@ -59,7 +60,8 @@ fn every_command_of_a_readme_is_good_usage() {
         let commands: Vec<&str> = readme.lines().filter(|line| line.starts_with("tidegate ")).collect();
         assert!(commands.len() >= 3, "{example}");
         for line in commands {
-            let command = line.split('#').next().unwrap().trim_start_matches("tidegate ").replace("examples/", "");
+            let command =
+                line.split('#').next().unwrap().trim_start_matches("tidegate ").replace("examples/", "");
             let (exit, _, remarks) = tidegate(&command);
             let expected = i32::from(["refused", "421"].iter().any(|word| line.contains(word)));
             assert_eq!(exit, expected, "{line}\n{remarks}");
@@ -73,31 +75,65 @@ fn flows_go_where_the_examples_say() {
         (
             "passthrough --port 5432 --sni orders.db.example.com",
             0,
-            &["TLS passthrough", "TLSRoute default/orders", "100 % to Service default/postgres-orders:5432", "127.0.0.1:15432"][..],
+            &[
+                "TLS passthrough",
+                "TLSRoute default/orders",
+                "100 % to Service default/postgres-orders:5432",
+                "127.0.0.1:15432",
+            ][..],
         ),
         (
             "passthrough --port 5432 --sni CUSTOMERS.db.example.com.",
             0,
-            &["90 % to Service default/postgres-customers:5432", "10 % to Service default/postgres-customers-new:5432"],
+            &[
+                "90 % to Service default/postgres-customers:5432",
+                "10 % to Service default/postgres-customers-new:5432",
+            ],
         ),
-        ("passthrough --port 9094 --sni bootstrap.kafka.example.com", 0, &["50 % to Service default/kafka-0:9094"]),
-        ("passthrough --port 9094 --sni broker-1.kafka.example.com", 0, &["100 % to Service default/kafka-1:9094"]),
-        ("passthrough --port 9094 --sni orders.db.example.com", 1, &["no listener of this port takes this server name"]),
+        (
+            "passthrough --port 9094 --sni bootstrap.kafka.example.com",
+            0,
+            &["50 % to Service default/kafka-0:9094"],
+        ),
+        (
+            "passthrough --port 9094 --sni broker-1.kafka.example.com",
+            0,
+            &["100 % to Service default/kafka-1:9094"],
+        ),
+        (
+            "passthrough --port 9094 --sni orders.db.example.com",
+            1,
+            &["no listener of this port takes this server name"],
+        ),
         ("passthrough --port 5432 --sni db.example.com", 1, &["the connection is closed"]),
         ("passthrough --port 5432", 1, &["the client does not speak it"]),
         ("passthrough --port 5433 --sni orders.db.example.com", 1, &["no listener on this address and port"]),
         (
             "terminate --port 8883 --sni mqtt.example.com --client-ip 192.0.2.1",
             0,
-            &["from 192.0.2.1", "TLS terminate", "Secret default/mqtt (mqtt.example.com; until 2126-", "keeps its endpoint for 600 s"],
+            &[
+                "from 192.0.2.1",
+                "TLS terminate",
+                "Secret default/mqtt (mqtt.example.com; until 2126-",
+                "keeps its endpoint for 600 s",
+            ],
         ),
         ("terminate --port 8883 --no-sni", 1, &["the client named no server"]),
         ("mixed --port 443 --sni vault.example.com", 0, &["TLS passthrough", "Service default/vault:8200"]),
-        ("mixed --port 443 --sni mqtt.example.com", 0, &["TLS terminate", "Secret default/mqtt", "Service default/broker:1883"]),
+        (
+            "mixed --port 443 --sni mqtt.example.com",
+            0,
+            &["TLS terminate", "Secret default/mqtt", "Service default/broker:1883"],
+        ),
         (
             "mixed --port 443 --host www.example.com --path /a --alpn h2 --alpn http/1.1",
             0,
-            &["HTTPS, www.example.com, HTTP/2", "Secret default/web", "GET http://www.example.com/a", "[::1]:8080"],
+            &[
+                "HTTPS, www.example.com, HTTP/2",
+                "Secret default/web",
+                "GET http://www.example.com/a",
+                "[::1]:8080",
+            ],
         ),
         ("mixed --port 443 --host shop.example.com:443", 0, &["HTTPRoute default/shop"]),
         ("mixed --port 443 --sni www.example.com --host shop.example.com", 1, &["HTTP status 421"]),
@@ -109,23 +145,51 @@ fn flows_go_where_the_examples_say() {
         (
             "reencrypt --port 6380 --sni cache.example.com",
             0,
-            &["Secret default/cache", "TLS with server name redis.internal.example.com, checked against CA bundle"],
+            &[
+                "Secret default/cache",
+                "TLS with server name redis.internal.example.com, checked against CA bundle",
+            ],
         ),
         (
             "reencrypt --port 8443 --host app.example.com --path /x",
             0,
             &["must name spiffe://example.com/ns/default/sa/app", "GET https://app.example.com/x"],
         ),
-        ("reencrypt --port 15432", 0, &["TLS with server name ledger.example.org, checked against the system's CAs"]),
+        (
+            "reencrypt --port 15432",
+            0,
+            &["TLS with server name ledger.example.org, checked against the system's CAs"],
+        ),
         (
             "http --port 8080 --host shop.example.com --path /api/orders",
             0,
-            &["rule 1 `api`", "90 % to Service default/api-v1:80", "10 % to Service default/api-v2:80", "request timeout 5 s"],
+            &[
+                "rule 1 `api`",
+                "90 % to Service default/api-v1:80",
+                "10 % to Service default/api-v2:80",
+                "request timeout 5 s",
+            ],
         ),
-        ("http --port 8080 --host shop.example.com --path /api --header X-Canary=yes", 0, &["rule 0 `canary`", "100 % to Service default/api-v2:80"]),
-        ("http --port 8080 --host shop.example.com --path /static/logo.svg?v=2", 0, &["GET http://shop.example.com/assets/logo.svg?v=2"]),
-        ("http --port 8080 --host shop.example.com --path /static/logo.svg --method PUT", 0, &["HTTPRoute default/start-page"]),
-        ("http --port 8080 --host shop.example.com --path /old-shop", 0, &["301 to http://shop.example.com:8080/"]),
+        (
+            "http --port 8080 --host shop.example.com --path /api --header X-Canary=yes",
+            0,
+            &["rule 0 `canary`", "100 % to Service default/api-v2:80"],
+        ),
+        (
+            "http --port 8080 --host shop.example.com --path /static/logo.svg?v=2",
+            0,
+            &["GET http://shop.example.com/assets/logo.svg?v=2"],
+        ),
+        (
+            "http --port 8080 --host shop.example.com --path /static/logo.svg --method PUT",
+            0,
+            &["HTTPRoute default/start-page"],
+        ),
+        (
+            "http --port 8080 --host shop.example.com --path /old-shop",
+            0,
+            &["301 to http://shop.example.com:8080/"],
+        ),
         ("http --port 8080 --host shop.example.com --path /about", 0, &["HTTPRoute default/start-page"]),
         ("http --port 8080 --host other.test", 1, &["HTTP status 404"]),
         ("http --port 8080", 1, &["the client gives no host"]),
@@ -139,7 +203,11 @@ fn flows_go_where_the_examples_say() {
             0,
             &["rule 1 `all`", "set x-source=edge"],
         ),
-        ("grpc --port 8443 --host grpc.example.com --alpn h2 --method POST --path /shop.v1.Users/Get", 1, &["no rule of the routes"]),
+        (
+            "grpc --port 8443 --host grpc.example.com --alpn h2 --method POST --path /shop.v1.Users/Get",
+            1,
+            &["no rule of the routes"],
+        ),
     ] {
         let (found, text, remarks) = tidegate(&format!("explain {arguments}"));
         assert_eq!(found, exit, "{arguments}\n{text}{remarks}");
@@ -154,6 +222,10 @@ fn flows_go_where_the_examples_say() {
 fn an_example_differs_from_itself_in_nothing() {
     for example in examples() {
         let (exit, text, remarks) = tidegate(&format!("diff {example} {example}"));
-        assert_eq!((exit, text.as_str(), remarks.as_str()), (0, "Nothing changes for traffic.\n", ""), "{example}");
+        assert_eq!(
+            (exit, text.as_str(), remarks.as_str()),
+            (0, "Nothing changes for traffic.\n", ""),
+            "{example}"
+        );
     }
 }

@@ -1,14 +1,14 @@
 //! Everything that keeps manifests from being accepted as a whole.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
-use tidegate_api::{Kind, ObjectKey};
+use tidegate_api::{Object, ObjectKey};
 
 use crate::conditions::{self, Health};
 use crate::meaning::{Meaning, Parentage};
 
 /// One object that is not as its author wants it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug)]
 pub(crate) struct Finding {
     /// The object, or the file where it cannot be told.
     pub(crate) what: String,
@@ -17,34 +17,30 @@ pub(crate) struct Finding {
 }
 
 pub(crate) fn find(meaning: &Meaning) -> Vec<Finding> {
-    let mut findings: BTreeSet<Finding> =
-        meaning.manifests.invalid().map(|(what, place)| Finding { what, place: Some(place) }).collect();
-    let refused = meaning
-        .translation
-        .statuses
-        .iter()
-        .filter(|(_, status)| {
-            conditions::sets(status).into_iter().any(|set| conditions::worst(set) == Health::Bad)
-        })
-        .map(|(key, _)| key.clone());
-    let names: BTreeSet<String> = refused.chain(strays(meaning)).map(|key| key.to_string()).collect();
-    findings.extend(names.into_iter().map(|what| Finding { what, place: None }));
-    findings.into_iter().collect()
+    // An object with several mistakes is told once, where it is first wrong.
+    let mut findings: BTreeMap<String, Option<String>> = BTreeMap::new();
+    for (what, place) in meaning.manifests.invalid() {
+        findings.entry(what).or_insert(Some(place));
+    }
+    let refused = meaning.translation.statuses.iter().filter(|(_, status)| {
+        conditions::sets(status).into_iter().any(|set| conditions::worst(set) == Health::Bad)
+    });
+    for key in refused.map(|(key, _)| key.clone()).chain(strays(meaning)) {
+        findings.entry(key.to_string()).or_insert(None);
+    }
+    findings.into_iter().map(|(what, place)| Finding { what, place }).collect()
 }
 
 /// Gateways without a class and routes whose parent is not there: no status can say so.
 fn strays(meaning: &Meaning) -> impl Iterator<Item = ObjectKey> {
-    let gateways = meaning
-        .resources()
-        .gateways
-        .iter()
-        .filter(|(_, gateway)| meaning.class_is_missing(gateway))
-        .map(|(name, _)| ObjectKey { kind: Kind::Gateway, name: name.clone() });
-    let routes = meaning.translation.attachments.iter().filter(|(route, attachments)| {
-        attachments.parents.iter().any(|parent| {
-            meaning.parentage(&parent.parent_ref, &route.object.namespace) == Parentage::Missing
-        })
-    });
-    let routes: Vec<_> = routes.map(|(route, _)| meaning.route_key(route)).collect();
-    gateways.chain(routes)
+    meaning.resources().iter().filter_map(|object| {
+        let key = object.key();
+        let stray = match &object {
+            Object::Gateway(gateway) => meaning.class_is_missing(gateway),
+            _ => meaning.parents(&key).iter().any(|parent| {
+                meaning.parentage(&parent.parent_ref, &key.name.namespace) == Parentage::Missing
+            }),
+        };
+        stray.then_some(key)
+    })
 }

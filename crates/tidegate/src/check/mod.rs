@@ -15,7 +15,7 @@ pub(crate) fn run(options: &Check, terminal: &mut Terminal) -> Result<Outcome, E
     match options.output {
         CheckFormat::Table => terminal.print(&table::render(&meaning, &findings))?,
         CheckFormat::Json => terminal.print_json(&list::list(&meaning))?,
-        CheckFormat::Yaml => terminal.print(&crate::stand_in::to_yaml(&list::list(&meaning)))?,
+        CheckFormat::Yaml => terminal.print(&tidegate_api::to_yaml(&list::list(&meaning)))?,
     }
     if findings.is_empty() {
         return Ok(Outcome::Good);

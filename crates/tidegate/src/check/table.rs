@@ -101,14 +101,14 @@ fn names(listener: &Listener) -> &str {
 
 fn routes(meaning: &Meaning) -> String {
     let mut table = Table::new(0, &["ROUTE", "HOSTNAMES", "PARENT", "STATE"]);
-    for (route, attachments) in &meaning.translation.attachments {
-        let key = meaning.route_key(route);
-        let hostnames = meaning.resources().get(&key).map(|object| hostnames(&object)).unwrap_or_default();
-        if attachments.parents.is_empty() {
+    for object in meaning.resources().iter().filter(is_route) {
+        let (key, hostnames) = (object.key(), hostnames(&object));
+        let parents = meaning.parents(&key);
+        if parents.is_empty() {
             let state = Cell::new(CARE, "it names no parent");
             table.row(vec![key.to_string().into(), hostnames.clone().into(), "-".into(), state], Vec::new());
         }
-        for (index, attachment) in attachments.parents.iter().enumerate() {
+        for (index, attachment) in parents.iter().enumerate() {
             let (state, remarks) = attachment_state(meaning, &key, attachment);
             let first = index == 0;
             table.row(
@@ -134,6 +134,17 @@ fn attachment_state(meaning: &Meaning, route: &ObjectKey, attachment: &Attachmen
         Parentage::Foreign | Parentage::Ours => Cell::new(FAINT, "another controller's"),
     };
     (state, Vec::new())
+}
+
+fn is_route(object: &Object) -> bool {
+    matches!(
+        object,
+        Object::HttpRoute(_)
+            | Object::GrpcRoute(_)
+            | Object::TlsRoute(_)
+            | Object::TcpRoute(_)
+            | Object::UdpRoute(_)
+    )
 }
 
 fn hostnames(object: &Object) -> String {

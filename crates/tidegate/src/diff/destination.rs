@@ -64,15 +64,11 @@ impl Destination {
                 },
                 Err(Refusal { reason, .. }) => Self::Refused(reason),
             },
-            None => {
-                place.written(side).map_or(Self::Refused(Reason::NoRoute), |(listener, route, index)| {
-                    let rule =
-                        side.tables.route(&route.id).and_then(|route| RuleHandle::new(route.clone(), index));
-                    rule.map_or(Self::Refused(Reason::NoRoute), |rule| {
-                        Self::routed(&listener.handling, &rule)
-                    })
-                })
-            }
+            None => place.written(side).map_or(Self::Refused(Reason::NoRoute), |(listener, route, index)| {
+                let rule =
+                    side.tables.route(&route.id).and_then(|route| RuleHandle::new(route.clone(), index));
+                rule.map_or(Self::Refused(Reason::NoRoute), |rule| Self::routed(&listener.handling, &rule))
+            }),
         }
     }
 

@@ -87,7 +87,8 @@ fn grouped(changes: &[Change]) -> Vec<Vec<&Change>> {
     let mut known: BTreeMap<String, usize> = BTreeMap::new();
     for change in changes {
         let Change { port, transport, address, old, new, .. } = change;
-        let index = *known.entry(format!("{port} {transport:?} {address:?} {old:?} {new:?}")).or_insert(groups.len());
+        let index =
+            *known.entry(format!("{port} {transport:?} {address:?} {old:?} {new:?}")).or_insert(groups.len());
         match groups.get_mut(index) {
             Some(group) => group.push(change),
             None => groups.push(vec![change]),

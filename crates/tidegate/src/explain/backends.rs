@@ -6,7 +6,7 @@ use tidegate_plan::{
     Matched, Plan, Reason, RuleHandle, Tables, Target, Trust, Upstream, WeightedBackend,
 };
 
-use crate::explain::flow::Asked;
+use crate::explain::flow::AskedRequest;
 use crate::explain::request;
 use crate::words;
 
@@ -43,7 +43,7 @@ pub(crate) fn shares(
 }
 
 /// Says what each backend is asked for, where the flow is an HTTP request.
-pub(crate) fn ask(shares: &mut [Share], tables: &Tables, asked: &Asked, matched: &Matched<'_>) {
+pub(crate) fn ask(shares: &mut [Share], tables: &Tables, asked: &AskedRequest, matched: &Matched<'_>) {
     for (share, weighted) in shares.iter_mut().zip(&matched.rule.group().0) {
         let Target::Backend(id) = &weighted.target else { continue };
         let tls = tables.backend(id).is_some_and(|backend| matches!(backend.upstream, Upstream::Tls(_)));

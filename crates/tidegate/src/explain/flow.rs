@@ -4,9 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use serde::Serialize;
 use tidegate_plan::{
-    Admission, Certificate, Connection, Decision, Expects, Fate, Flow, Handling, Hello, Hostname,
-    HttpVersion, ListenerHandle, ListenerId, Plan, Reason, Request, RouteId, Rule, RuleHandle, Step, Tables,
-    Transport, decide,
+    Admission, Certificate, Connection, Decision, Expects, Fate, Flow, Hello, Hostname,
+    HttpVersion, ListenerHandle, ListenerId, NameOf, Plan, Reason, Request, RouteId, Rule, RuleHandle, Step,
+    Tables, Transport, decide,
 };
 
 use crate::arguments::FlowOptions;
@@ -19,6 +19,8 @@ use crate::output::Error;
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Explanation {
     pub(crate) flow: Asked,
+    /// Whether the request was looked at.
+    pub(crate) http: bool,
     pub(crate) routed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<Reason>,
@@ -49,6 +51,15 @@ pub(crate) struct Asked {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) alpn: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) client: Option<IpAddr>,
+    /// Looked at only where the connection carries HTTP.
+    pub(crate) request: AskedRequest,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AskedRequest {
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) host: Option<String>,
     pub(crate) method: String,
     pub(crate) path: String,
@@ -56,8 +67,6 @@ pub(crate) struct Asked {
     pub(crate) query: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) headers: Vec<(String, String)>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) client: Option<IpAddr>,
 }
 
 /// The listener that took the flow.
@@ -97,25 +106,16 @@ pub(crate) fn explain(plan: &Plan, options: &FlowOptions) -> Result<Explanation,
         transport: asked.transport,
         hello: asked.tls.then_some(Hello { sni: asked.sni.as_deref(), alpn: &alpn }),
     };
-    let request = Request {
-        host: asked.host.as_deref(),
-        method: &asked.method,
-        path: &asked.path,
-        query: asked.query.as_deref(),
-        headers: &asked.headers,
-    };
+    let AskedRequest { host, method, path, query, headers } = &asked.request;
+    let request = Request { host: host.as_deref(), method, path, query: query.as_deref(), headers };
     let mut steps = Vec::new();
     let decision = decide(&tables, &Flow { connection, request: Some(request) }, &mut steps);
     Ok(match decision {
         Ok(decision) => routed(plan, &tables, asked, steps, &decision),
         Err(refusal) => {
-            let http = matches!(
-                refusal.listener.map(|listener| &listener.handling),
-                Some(Handling::Http | Handling::Https(_))
-            ) || steps
-                .iter()
-                .any(|step| matches!(step, Step::Name { of: tidegate_plan::NameOf::Host, .. }));
+            let http = steps.iter().any(|step| matches!(step, Step::Name { of: NameOf::Host, .. }));
             Explanation {
+                http,
                 routed: false,
                 reason: Some(refusal.reason),
                 answer: Some(answer(refusal.reason, http, refusal.rule, asked.transport)),
@@ -148,18 +148,19 @@ fn routed(
         Admission::Https { certificate, version, .. } => (Some(*certificate), Some(*version)),
         Admission::Http => (None, None),
     };
-    let forwarded = decision.request.as_ref().map(|matched| request::forwarded(&asked, matched));
+    let forwarded = decision.request.as_ref().map(|matched| request::forwarded(&asked.request, matched));
     let redirected = forwarded.as_ref().is_some_and(|forwarded| forwarded.redirect.is_some());
     let mut backends = match (listener, rule) {
         (Some(listener), Some(rule)) if !redirected => backends::shares(plan, tables, listener, rule),
         _ => Vec::new(),
     };
     if let Some(matched) = &decision.request {
-        backends::ask(&mut backends, tables, &asked, matched);
+        backends::ask(&mut backends, tables, &asked.request, matched);
     }
     let failed = rule.filter(|_| !redirected).and_then(|rule| failure(rule, &backends));
     let http = decision.request.is_some();
     Explanation {
+        http,
         routed: failed.is_none(),
         reason: failed,
         answer: failed.map(|reason| answer(reason, http, rule, asked.transport)),
@@ -222,14 +223,16 @@ impl Asked {
             local,
             transport,
             tls: !options.udp && (sni.is_some() || options.no_sni || !options.alpn.is_empty()),
-            host: options.host.clone().or_else(|| sni.clone()),
-            sni,
             alpn: options.alpn.clone(),
-            method: options.method.clone(),
-            path: path.to_owned(),
-            query: (!query.is_empty()).then(|| query.join("&")),
-            headers: options.header.clone(),
             client: options.client_ip,
+            request: AskedRequest {
+                host: options.host.clone().or_else(|| sni.clone()),
+                method: options.method.clone(),
+                path: path.to_owned(),
+                query: (!query.is_empty()).then(|| query.join("&")),
+                headers: options.header.clone(),
+            },
+            sni,
         })
     }
 }

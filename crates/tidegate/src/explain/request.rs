@@ -7,7 +7,7 @@ use tidegate_plan::{
     Filter, Handling, HeaderChange, Matched, PathChange, Redirected, Rule, SessionKey, Target, Timeouts,
 };
 
-use crate::explain::flow::Asked;
+use crate::explain::flow::AskedRequest;
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -21,7 +21,7 @@ pub(crate) struct Forwarded {
     pub(crate) limits: Vec<String>,
 }
 
-pub(crate) fn forwarded(asked: &Asked, matched: &Matched<'_>) -> Forwarded {
+pub(crate) fn forwarded(asked: &AskedRequest, matched: &Matched<'_>) -> Forwarded {
     let https = matches!(matched.listener.handling, Handling::Https(_));
     let scheme = if https { "https" } else { "http" };
     let (name, _) = split_port(asked.host.as_deref().unwrap_or_default());
@@ -44,7 +44,12 @@ pub(crate) fn forwarded(asked: &Asked, matched: &Matched<'_>) -> Forwarded {
 }
 
 /// What a backend is asked for. Where rule and backend both rewrite, the backend's word counts.
-pub(crate) fn upstream(asked: &Asked, matched: &Matched<'_>, of_backend: &[Filter], scheme: &str) -> String {
+pub(crate) fn upstream(
+    asked: &AskedRequest,
+    matched: &Matched<'_>,
+    of_backend: &[Filter],
+    scheme: &str,
+) -> String {
     let rewrites = || {
         of_backend.iter().chain(matched.rule.filters()).filter_map(|filter| match filter {
             Filter::Rewrite(rewrite) => Some(rewrite),

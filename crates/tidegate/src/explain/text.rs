@@ -14,16 +14,14 @@ use crate::words;
 const COLUMN: usize = 14;
 
 pub(crate) fn render(explanation: &Explanation) -> String {
-    let mut text = format!("{}\n\n", styled(STRONG, asked(&explanation.flow, explanation.request.is_some())));
+    let mut text = format!("{}\n\n", styled(STRONG, asked(&explanation.flow, explanation.http)));
     for (number, step) in explanation.steps.iter().enumerate() {
         let number = number + 1;
         hanging(&mut text, 2, &format!("{number:>2}."), 6, &step.to_string());
     }
-    let verdict = match (explanation.reason, &explanation.answer) {
-        (Some(reason), Some(answer)) => {
-            format!("{}: {}; {answer}", styled(BAD, "refused"), reason.text())
-        }
-        _ => styled(GOOD, "routed"),
+    let verdict = match explanation.reason {
+        Some(reason) => format!("{}: {}", styled(BAD, "refused"), reason.text()),
+        None => styled(GOOD, "routed"),
     };
     let _ = writeln!(text, "\n{verdict}");
     facts(&mut text, explanation);
@@ -46,6 +44,7 @@ fn asked(flow: &Asked, http: bool) -> String {
         let _ = write!(words, " offering {}", flow.alpn.join(", "));
     }
     if http {
+        let flow = &flow.request;
         let host = flow.host.as_deref().unwrap_or("(no host)");
         let query = flow.query.as_ref().map(|query| format!("?{query}")).unwrap_or_default();
         let _ = write!(words, ", {} {host}{}{query}", flow.method, flow.path);
@@ -57,6 +56,9 @@ fn facts(text: &mut String, explanation: &Explanation) {
     let mut fact = |name: &str, words: String| {
         hanging(text, 2, &styled(FAINT, format_args!("{name:<12}")), COLUMN + 1, &words)
     };
+    if let Some(answer) = &explanation.answer {
+        fact("answer", answer.clone());
+    }
     if let Some(listener) = &explanation.listener {
         let hostname = listener.hostname.as_ref().map(|hostname| format!(", {hostname}")).unwrap_or_default();
         let version = listener.http_version.map(|version| format!(", {version}")).unwrap_or_default();

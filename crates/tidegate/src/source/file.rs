@@ -4,7 +4,8 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tidegate_api::{Node, Object, ObjectKey, Problem, Severity, Span, read_object, yaml};
+use tidegate_api::core::EndpointSlice;
+use tidegate_api::{Node, Object, ObjectKey, Problem, Reading, Severity, Span, folder, read_object, yaml};
 
 use crate::output::Error;
 use crate::source::boundary::Boundary;
@@ -27,6 +28,8 @@ pub(crate) struct Entry {
     pub(crate) key: Option<ObjectKey>,
     /// `None` where it is invalid.
     pub(crate) object: Option<Object>,
+    /// What the annotation of a Service stands for.
+    pub(crate) slices: Vec<EndpointSlice>,
     pub(crate) node: Node,
 }
 
@@ -59,13 +62,16 @@ impl Origin {
         Ok(bytes)
     }
 
-    /// A file that an object of this one names.
-    pub(crate) fn beside(&self, name: &str) -> Result<Vec<u8>, String> {
+    /// A file that an object of this one names, or what is wrong with it and what to do.
+    fn beside(&self, name: &str) -> Result<Vec<u8>, (String, &'static str)> {
         match self {
             Self::StandardInput => {
-                Err(format!("`{name}` has no folder to be read from, with manifests from standard input"))
+                let message = format!("`{name}` is beside no manifest: this one comes from standard input");
+                Err((message, "name the file or folder of the manifests instead of `-`"))
             }
-            Self::File { path, boundary } => boundary.read_beside(path, name),
+            Self::File { path, boundary } => boundary
+                .read_beside(path, name)
+                .map_err(|message| (message, "put the file into the folder of the manifests")),
         }
     }
 }
@@ -88,38 +94,57 @@ pub(crate) fn read(origin: &Origin) -> Result<File, Error> {
 }
 
 impl File {
-    fn with_files(&mut self, object: Object, node: &Node, origin: &Origin) -> Option<Object> {
-        let key = object.key();
-        match crate::stand_in::with_files(object, |name| origin.beside(name)) {
-            Ok(object) => Some(object),
-            Err(message) => {
-                self.problems.push(Problem {
-                    severity: Severity::Error,
-                    rule: "files",
-                    object: key.to_string(),
-                    field: "metadata.annotations".to_owned(),
-                    span: node.nearest("metadata.annotations").span,
-                    message,
-                    help: String::new(),
-                });
-                None
-            }
-        }
-    }
-
     fn read_objects(&mut self, origin: &Origin) {
         let (documents, problems) = yaml::documents(&self.text);
         self.problems = problems;
         for document in documents {
-            let (nodes, problems) = crate::stand_in::objects(document);
+            let (nodes, problems) = tidegate_api::objects(document);
             self.problems.extend(problems);
             for node in nodes {
-                let mut reading = read_object(&node);
-                self.problems.append(&mut reading.problems);
-                let object = reading.object.and_then(|object| self.with_files(object, &node, origin));
-                self.entries.push(Entry { key: reading.key, object, node });
+                let entry = self.entry(node, origin);
+                self.entries.push(entry);
             }
         }
+    }
+
+    fn entry(&mut self, node: Node, origin: &Origin) -> Entry {
+        let Reading { object, key, problems } = read_object(&node);
+        self.problems.extend(problems);
+        let object = object.and_then(|object| self.with_files(object, &node, origin));
+        let mut slices = Vec::new();
+        if let Some(Object::Service(service)) = &object {
+            let (found, problems) = folder::endpoint_slices(service, &node);
+            slices = found;
+            self.problems.extend(problems);
+        }
+        Entry { key, object, slices, node }
+    }
+
+    /// The object with the data that its annotation takes from files; nothing, where one is not to be had.
+    fn with_files(&mut self, mut object: Object, node: &Node, origin: &Origin) -> Option<Object> {
+        let (files, mut problems) = folder::data_files(&object, node);
+        for file in files {
+            match origin.beside(&file.path) {
+                Ok(content) => folder::add_file(&mut object, &file.key, content),
+                Err((message, help)) => problems.push(no_file(&object, node, message, help)),
+            }
+        }
+        let good = problems.is_empty();
+        self.problems.append(&mut problems);
+        good.then_some(object)
+    }
+}
+
+fn no_file(object: &Object, node: &Node, message: String, help: &str) -> Problem {
+    let field = format!("metadata.annotations[{:?}]", folder::FILES_ANNOTATION);
+    Problem {
+        severity: Severity::Error,
+        rule: "files_annotation",
+        object: object.key().to_string(),
+        span: node.nearest(&field).span,
+        field,
+        message,
+        help: help.to_owned(),
     }
 }
 

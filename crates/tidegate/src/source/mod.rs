@@ -3,18 +3,22 @@
 //! Every file is read for itself and keeps its own state; putting the files together is a second step that reads
 //! nothing.
 
+mod added;
 mod boundary;
-pub(crate) mod file;
+mod file;
 mod walk;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::Value;
-use tidegate_api::{ObjectKey, Problem, Severity};
+use tidegate_api::folder::duplicates;
+use tidegate_api::{Object, ObjectKey, Severity, render};
 use tidegate_translate::Resources;
 
 use crate::output::{Error, Terminal};
+use crate::source::added::{manifest, with_additions};
 use crate::source::boundary::Boundary;
 use crate::source::file::{File, Origin, line};
 
@@ -41,30 +45,20 @@ impl Manifests {
 
     /// Of two objects with one name the first is kept.
     fn together(mut files: Vec<File>) -> Self {
-        let mut first: BTreeMap<ObjectKey, (usize, usize)> = BTreeMap::new();
-        let mut again: Vec<(usize, Problem)> = Vec::new();
-        for (index, file) in files.iter().enumerate() {
-            for (number, entry) in file.entries.iter().enumerate() {
-                let Some(key) = &entry.key else { continue };
-                if let Some(&(other, place)) = first.get(key) {
-                    let other = &files[other];
-                    let line = line(&other.text, other.entries[place].node.span.start);
-                    again.push((index, twice(key, entry.node.span, &format!("{}:{line}", other.name))));
-                } else {
-                    first.insert(key.clone(), (index, number));
-                }
-            }
-        }
-        for (index, problem) in again {
-            files[index].problems.push(problem);
-        }
-        let mut resources = Resources::default();
+        let first = keep_first(&mut files);
+        let mut objects = Vec::new();
+        let mut slices = Vec::new();
         for &(file, entry) in first.values() {
-            if let Some(object) = &files[file].entries[entry].object {
-                resources.insert(object.clone());
-            }
+            let entry = &files[file].entries[entry];
+            objects.extend(entry.object.clone());
+            slices.extend(entry.slices.iter().cloned().map(|slice| Object::EndpointSlice(Arc::new(slice))));
         }
-        let added = crate::stand_in::fill_in(&mut resources);
+        let (objects, mut added) = with_additions(objects);
+        added.extend(slices.iter().filter_map(|slice| Some((slice.key(), manifest(slice)?))));
+        let mut resources = Resources::default();
+        for object in objects.into_iter().chain(slices) {
+            resources.insert(object);
+        }
         Self { files, resources, added, first }
     }
 
@@ -96,7 +90,8 @@ impl Manifests {
     pub(crate) fn report(&self, terminal: &mut Terminal) {
         for file in &self.files {
             if !file.problems.is_empty() {
-                terminal.remark(&crate::stand_in::render(&file.name, &file.text, &file.problems));
+                terminal.remark(render(&file.name, &file.text, &file.problems, true).trim_end());
+                terminal.remark("");
             }
         }
     }
@@ -117,14 +112,22 @@ fn origins(path: &Path) -> Result<Vec<Origin>, Error> {
     Ok(vec![Origin::File { path: path.to_owned(), boundary }])
 }
 
-fn twice(key: &ObjectKey, span: tidegate_api::Span, first: &str) -> Problem {
-    Problem {
-        severity: Severity::Error,
-        rule: "duplicate-object",
-        object: key.to_string(),
-        field: String::new(),
-        span,
-        message: format!("{key} is written a second time"),
-        help: format!("the first is at {first} and is kept; remove one of them, or rename it"),
+/// Where each object is written first; what is written again is a problem of its file.
+fn keep_first(files: &mut [File]) -> BTreeMap<ObjectKey, (usize, usize)> {
+    let mut first = BTreeMap::new();
+    let mut objects = Vec::new();
+    let mut places = Vec::new();
+    for (index, file) in files.iter().enumerate() {
+        for (number, entry) in file.entries.iter().enumerate() {
+            let Some(key) = &entry.key else { continue };
+            let place = format!("{}:{}", file.name, line(&file.text, entry.node.span.start));
+            objects.push((key.clone(), place, entry.node.span));
+            places.push(index);
+            first.entry(key.clone()).or_insert((index, number));
+        }
     }
+    for duplicate in duplicates(&objects) {
+        files[places[duplicate.index]].problems.push(duplicate.problem);
+    }
+    first
 }

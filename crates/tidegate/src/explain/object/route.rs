@@ -12,9 +12,7 @@ use crate::meaning::{Meaning, Parentage};
 use crate::words;
 
 pub(crate) fn parts(meaning: &Meaning, key: &ObjectKey) -> Vec<Part> {
-    let attachments =
-        meaning.translation.attachments.iter().find(|(route, _)| meaning.route_key(route) == *key);
-    let parents = attachments.map_or(&[][..], |(_, attachments)| &attachments.parents);
+    let parents = meaning.parents(key);
     if parents.is_empty() {
         return vec![Part::without_conditions(
             "parents".to_owned(),
