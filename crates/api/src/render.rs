@@ -17,6 +17,13 @@ pub fn render(path: &str, source: &str, problems: &[Problem], colour: bool) -> S
     sorted.iter().map(|problem| render_one(path, source, problem, &renderer) + "\n\n").collect()
 }
 
+/// Line and column of a place in a source, both counted from 1, for messages of one line.
+#[must_use]
+pub fn position(source: &str, span: Span) -> (usize, usize) {
+    let line = Line::at(source, span.start);
+    (line.number, line.text[..line.clip(span).start].chars().count() + 1)
+}
+
 fn render_one(path: &str, source: &str, problem: &Problem, renderer: &Renderer) -> String {
     let level = match problem.severity {
         Severity::Error => Level::ERROR,
@@ -24,7 +31,8 @@ fn render_one(path: &str, source: &str, problem: &Problem, renderer: &Renderer) 
     };
     let object = [problem.object.as_str(), problem.field.as_str()];
     let object: Vec<&str> = object.into_iter().filter(|part| !part.is_empty()).collect();
-    let mut group = level.primary_title(&problem.message).id(problem.rule).element(place(path, source, problem));
+    let mut group =
+        level.primary_title(&problem.message).id(problem.rule).element(place(path, source, problem));
     if !object.is_empty() {
         group = group.element(Level::NOTE.message(object.join(", ")));
     }
@@ -41,8 +49,8 @@ fn place<'a>(path: &'a str, source: &'a str, problem: &Problem) -> Element<'a> {
     }
     let line = Line::at(source, problem.span.start);
     if is_confidential(problem) {
-        let column = line.text[..line.clip(problem.span).start].chars().count() + 1;
-        return Origin::path(path).line(line.number).char_column(column).into();
+        let (line, column) = position(source, problem.span);
+        return Origin::path(path).line(line).char_column(column).into();
     }
     let marked = line.clip(problem.span);
     let snippet = Snippet::source(line.text).path(path).line_start(line.number);
@@ -223,6 +231,12 @@ error[base64]: this is not base64
         let (_, problems) = yaml::documents("a: [");
         assert!(render("a.yaml", "a: [", &problems, true).contains('\u{1b}'));
         assert!(!render("a.yaml", "a: [", &problems, false).contains('\u{1b}'));
+    }
+
+    #[test]
+    fn positions_count_characters() {
+        let at = |start| position("ä: 1\nü: é x\n", Span { start, end: start });
+        assert_eq!((at(0), at(3), at(6), at(9), at(12)), ((1, 1), (1, 3), (2, 1), (2, 3), (2, 5)));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::read::{List, Place, Whole, record};
 use crate::refs::{BackendObjectReference, GATEWAY_GROUP, ParentReference};
 use crate::rules::{
     Pointer, Pointing, Ruled, references_are_distinct, references_to_one_object_all_name_a_part,
-    repeated_rule_names,
+    rule_names_are_unique,
 };
 use crate::scalar::SectionName;
 
@@ -72,7 +72,7 @@ record! {
         /// One in v1 and v1alpha3; v1alpha2 may have more.
         pub rules: List<StreamRule, 1, 16> = "rules",
     }
-    rules: [tls_route_has_hostnames, stream_route_has_one_rule, stream_rule_names_are_unique]
+    rules: [tls_route_has_hostnames, stream_route_has_one_rule, rule_names_are_unique]
 }
 
 record! {
@@ -81,7 +81,7 @@ record! {
         /// One in v1; v1alpha2 may have more.
         pub rules: List<StreamRule, 1, 16> = "rules",
     }
-    rules: [stream_route_has_one_rule, stream_rule_names_are_unique]
+    rules: [stream_route_has_one_rule, rule_names_are_unique]
 }
 
 record! {
@@ -90,7 +90,7 @@ record! {
         /// One in v1; v1alpha2 may have more.
         pub rules: List<StreamRule, 1, 16> = "rules",
     }
-    rules: [stream_route_has_one_rule, stream_rule_names_are_unique]
+    rules: [stream_route_has_one_rule, rule_names_are_unique]
 }
 
 record! {
@@ -143,17 +143,10 @@ fn stream_route_has_one_rule(route: &impl Ruled, place: &mut Place<'_>) {
     }
 }
 
-/// v1alpha2 alone can have two rules; there the standard channel takes any names, the experimental one does not.
-fn stream_rule_names_are_unique(route: &impl Ruled, place: &mut Place<'_>) {
-    for (field, message) in repeated_rule_names(route) {
-        wrong_since_v1alpha3(place, &field, &message, "give each rule a name of its own");
-    }
-}
-
 /// v1alpha2 is served without the rules that came later, and what breaks one of them is a warning there.
 fn wrong_since_v1alpha3(place: &mut Place<'_>, field: &str, message: &str, help: &str) {
     if place.version() == "v1alpha2" {
-        place.warn(field, message, help);
+        place.warn(field, format!("{message}; v1 refuses this"), help);
     } else {
         place.wrong(field, message, help);
     }

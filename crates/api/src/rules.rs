@@ -109,26 +109,19 @@ pub(crate) trait Ruled {
     fn rule_names(&self) -> Vec<Option<&SectionName>>;
 }
 
-/// Each repeated rule name with where it stands.
-pub(crate) fn repeated_rule_names(route: &impl Ruled) -> Vec<(String, String)> {
+pub(crate) fn rule_names_are_unique(route: &impl Ruled, place: &mut Place<'_>) {
     let named: Vec<(usize, &SectionName)> = route
         .rule_names()
         .into_iter()
         .enumerate()
         .filter_map(|(index, name)| name.map(|name| (index, name)))
         .collect();
-    repeats(named.iter().map(|(_, name)| name))
-        .into_iter()
-        .map(|(index, first, name)| {
-            let message = format!("`{name}` is already the name of rules[{}]", named[first].0);
-            (format!("rules[{}].name", named[index].0), message)
-        })
-        .collect()
-}
-
-pub(crate) fn rule_names_are_unique(route: &impl Ruled, place: &mut Place<'_>) {
-    for (field, message) in repeated_rule_names(route) {
-        place.wrong(&field, message, "give each rule a name of its own");
+    for (index, first, name) in repeats(named.iter().map(|(_, name)| name)) {
+        place.wrong(
+            &format!("rules[{}].name", named[index].0),
+            format!("`{name}` is already the name of rules[{}]", named[first].0),
+            "give each rule a name of its own",
+        );
     }
 }
 
@@ -180,16 +173,19 @@ enum Clash {
 impl Pointer<'_> {
     /// The standard channel looks at sectionName alone, the experimental one also at port, with the same care;
     /// what either takes is taken.
-    #[expect(clippy::match_same_arms, reason = "the arms are asked in this order")]
     fn clash(&self, other: &Self) -> Option<Clash> {
         if self.object != other.object {
             return None;
         }
-        match (self.section, other.section, self.port, other.port) {
-            (Some(section), Some(other), ..) if section != other => None,
-            (Some(_), None, ..) | (None, Some(_), ..) => Some(Clash::PartOfWhole),
-            (_, _, Some(port), Some(other)) if port != other => None,
-            (_, _, Some(_), None) | (_, _, None, Some(_)) => Some(Clash::PartOfWhole),
+        let part_of_whole = Some(Clash::PartOfWhole);
+        match (self.section, other.section) {
+            (Some(section), Some(other)) if section != other => return None,
+            (Some(_), None) | (None, Some(_)) => return part_of_whole,
+            _ => {}
+        }
+        match (self.port, other.port) {
+            (Some(port), Some(other)) if port != other => None,
+            (Some(_), None) | (None, Some(_)) => part_of_whole,
             _ => Some(Clash::Same),
         }
     }

@@ -91,7 +91,7 @@ texts! {
     pub struct ControllerName: 1 to 253, is_domain_prefixed_path, "a controller name", "write a domain and a path, such as example.net/gateway-controller";
     pub struct Protocol: 1 to 255, is_protocol, "a protocol", "write HTTP, HTTPS, TLS, TCP, UDP, or a domain-prefixed one such as example.com/foo";
     pub struct AddressType: 1 to 253, is_address_type, "an address type", "write IPAddress, Hostname, NamedAddress, or a domain-prefixed one such as example.com/foo";
-    pub struct HeaderName: 1 to 256, is_token, "a header name", "use letters, digits and !#$%&'*+-.^_`|~";
+    pub struct HeaderName: 1 to 256, is_token, "a name", "use letters, digits and !#$%&'*+-.^_`|~";
     pub struct AbsoluteUri: 1 to 253, is_absolute_uri, "an absolute URI", "write one such as spiffe://example.com/service";
     pub struct CorsOrigin: 1 to 253, is_cors_origin, "an origin", "write `*`, or http:// or https:// with a host and an optional port, without a path";
     pub struct CookieName: 1 to 256, is_token, "a cookie name", "use letters, digits and !#$%&'*+-.^_`|~";
@@ -250,3 +250,6 @@ pub(crate) fn shorten(text: &str) -> String {
         text.chars().take(77).chain("...".chars()).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

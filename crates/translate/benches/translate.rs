@@ -67,7 +67,10 @@ fn benchmarks(criterion: &mut Criterion) {
         let before = resident_kilobytes();
         translator.apply(resources.iter().map(Change::Upsert));
         let grown = resident_kilobytes().saturating_sub(before);
-        println!("memory of {routes} routes: {grown} KB, {:.2} KB a route (resources not counted)", grown as f64 / routes as f64);
+        println!(
+            "memory of {routes} routes: {grown} KB, {:.2} KB a route (resources not counted)",
+            grown as f64 / routes as f64
+        );
         let mut turn = 0;
         group.bench_function(BenchmarkId::new("one route", routes), |bencher| {
             bencher.iter_batched(

@@ -3,6 +3,7 @@
 //!
 //! The inputs are manifests as in a folder: what they leave out is filled in. `{cert:NAME}` and `{key:NAME}` stand
 //! for the PEM files in `golden/keys`, so that inputs stay short.
+#![allow(clippy::unwrap_used, reason = "a test may")]
 
 use std::fmt::Write;
 use std::fs;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 use similar::{ChangeTag, TextDiff};
-use tidegate_api::{Object, read_object, yaml};
+use tidegate_api::{Object, read_object, to_yaml, yaml};
 use tidegate_translate::{Resources, Settings, Translation, translate};
 
 #[test]
@@ -150,7 +151,7 @@ fn plan(translation: &Translation) -> String {
             plan[key] = value;
         }
     }
-    tidegate_api::to_yaml(&plan)
+    to_yaml(&plan)
 }
 
 fn status(translation: &Translation) -> String {
@@ -166,7 +167,7 @@ fn status(translation: &Translation) -> String {
         let notes = notes.iter().map(|note| note.message.as_str());
         statuses.insert(format!("notes on {key}"), notes.collect());
     }
-    tidegate_api::to_yaml(&Value::Object(statuses))
+    to_yaml(&Value::Object(statuses))
 }
 
 fn difference(file: &Path, written: &str, found: &str, report: &mut String) {

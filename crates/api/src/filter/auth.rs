@@ -65,7 +65,7 @@ fn http_auth_path_is_a_path(auth: &HttpAuth, place: &mut Place<'_>) {
         place.wrong(
             "path",
             format!("`{}` is not a path", shorten(&auth.path)),
-            "write the characters of a URL path, others as %20; or leave `path` out",
+            "write it without a query, percent-encode all but letters, digits and -._~!$&'()*+,;=:@/, or leave `path` out",
         );
     }
 }

@@ -64,24 +64,29 @@ words! {
     }
 }
 
-/// Which field says more about a filter of which type; gRPC and listeners have some of them.
-pub(crate) const FILTER_FIELDS: &[(&str, &str)] = &[
-    ("RequestHeaderModifier", "requestHeaderModifier"),
-    ("ResponseHeaderModifier", "responseHeaderModifier"),
-    ("RequestMirror", "requestMirror"),
-    ("RequestRedirect", "requestRedirect"),
-    ("URLRewrite", "urlRewrite"),
-    ("CORS", "cors"),
-    ("ExternalAuth", "externalAuth"),
-    ("ExtensionRef", "extensionRef"),
-];
-
 fn http_filter_field_fits_type(filter: &HttpFilter, place: &mut Place<'_>) {
-    field_fits(place, "type", filter.kind.as_str(), FILTER_FIELDS);
+    let fields = [
+        ("RequestHeaderModifier", "requestHeaderModifier"),
+        ("ResponseHeaderModifier", "responseHeaderModifier"),
+        ("RequestMirror", "requestMirror"),
+        ("RequestRedirect", "requestRedirect"),
+        ("URLRewrite", "urlRewrite"),
+        ("CORS", "cors"),
+        ("ExternalAuth", "externalAuth"),
+        ("ExtensionRef", "extensionRef"),
+    ];
+    field_fits(place, "type", filter.kind.as_str(), &fields);
 }
 
+/// The fields that only HTTP has are unknown ones here, no more.
 fn grpc_filter_field_fits_type(filter: &GrpcFilter, place: &mut Place<'_>) {
-    field_fits(place, "type", filter.kind.as_str(), FILTER_FIELDS);
+    let fields = [
+        ("RequestHeaderModifier", "requestHeaderModifier"),
+        ("ResponseHeaderModifier", "responseHeaderModifier"),
+        ("RequestMirror", "requestMirror"),
+        ("ExtensionRef", "extensionRef"),
+    ];
+    field_fits(place, "type", filter.kind.as_str(), &fields);
 }
 
 /// What has a list `filters`.

@@ -181,7 +181,7 @@ fn path_has_characters_of_a_path(path: &HttpPathMatch, place: &mut Place<'_>) {
     let help = if value.contains('?') {
         "match what follows a `?` in `queryParams`"
     } else {
-        "write letters, digits and -._~!$&'()*+,;=:@/, and anything else as %20"
+        "write letters, digits and -._~!$&'()*+,;=:@/, and others percent-encoded (a space is %20)"
     };
     place.wrong("value", format!("`{}` has characters that no path has", shorten(value)), help);
 }

@@ -40,7 +40,7 @@ words! {
 
 record! {
     pub struct XBackendPort {
-        pub number: Option<Port> = "number",
+        pub number: Port = "number",
     }
 }
 
@@ -152,13 +152,12 @@ fn external_hostname_is_outside_the_cluster(external: &ExternalHostname, place: 
     }
 }
 
-/// `{}` selects all, so leaving it out must not.
-fn selector_has_match_labels(_: &EndpointSelector, place: &mut Place<'_>) {
-    if !place.has("matchLabels") {
+fn selector_has_match_labels(selector: &EndpointSelector, place: &mut Place<'_>) {
+    if selector.match_labels.is_empty() {
         place.wrong(
-            "",
-            "the field `matchLabels` is missing",
-            "write `matchLabels:` with the labels of the Pods",
+            "matchLabels",
+            "nothing says which labels the endpoints have",
+            "write `matchLabels:` with at least one label of the Pods",
         );
     }
 }

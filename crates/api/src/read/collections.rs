@@ -55,6 +55,14 @@ impl<T: Read> Read for Vec<T> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct List<T, const MIN: usize, const MAX: usize>(Vec<T>);
 
+impl<T, const MIN: usize, const MAX: usize> List<T, MIN, MAX> {
+    /// `None` where they are too few or too many.
+    #[must_use]
+    pub fn new(items: Vec<T>) -> Option<Self> {
+        (MIN..=MAX).contains(&items.len()).then_some(Self(items))
+    }
+}
+
 impl<T, const MIN: usize, const MAX: usize> Deref for List<T, MIN, MAX> {
     type Target = [T];
 

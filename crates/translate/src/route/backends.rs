@@ -125,9 +125,7 @@ fn xbackend(name: ObjectName, lookup: &Lookup<'_>) -> ResolvedBackend {
         );
         return ResolvedBackend::invalid(Refusal::BackendKindUnknown, Reason::InvalidKind, message);
     }
-    let Some(port) = backend.spec.port.number.map(port_number) else {
-        return not_found(format!("XBackend {name} has no port number"));
-    };
+    let port = port_number(backend.spec.port.number);
     if backend.spec.protocol == Some(tidegate_api::policy::XBackendProtocol::Mcp) {
         let message = format!("XBackend {name} speaks MCP, which is not supported");
         return ResolvedBackend::invalid(

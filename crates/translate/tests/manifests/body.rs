@@ -30,7 +30,11 @@ pub(crate) fn check(bytes: &[u8]) {
 
 fn inside(problem: &Problem, source: &str) {
     let span = problem.span;
-    assert!(span.start <= span.end && span.end <= source.len() + 1, "{problem} at {span:?} of {}", source.len());
+    assert!(
+        span.start <= span.end && span.end <= source.len() + 1,
+        "{problem} at {span:?} of {}",
+        source.len()
+    );
     assert!(source.is_char_boundary(span.start.min(source.len())), "{problem}");
 }
 
@@ -42,9 +46,11 @@ fn decide(plan: &Plan) {
         for name in [None, Some("a.example.com"), listener.hostname.as_ref().map(Hostname::base)] {
             let hello = listener.handling.reads_hello().then_some(Hello { sni: name, alpn: &[] });
             let connection = Connection { local, transport: listener.handling.transport(), hello };
-            let request = Request { host: name, method: "GET", path: "/a/b", query: Some("a=b"), headers: &() };
+            let request =
+                Request { host: name, method: "GET", path: "/a/b", query: Some("a=b"), headers: &() };
             let mut trace: Vec<Step> = Vec::new();
-            let traced = tidegate_plan::decide(&tables, &Flow { connection, request: Some(request) }, &mut trace);
+            let traced =
+                tidegate_plan::decide(&tables, &Flow { connection, request: Some(request) }, &mut trace);
             let plain = tidegate_plan::decide(&tables, &Flow { connection, request: Some(request) }, &mut ());
             assert_eq!(traced.is_ok(), plain.is_ok(), "the trace changes the decision");
         }

@@ -1,5 +1,6 @@
 //! The fuzz target's body as an ordinary test: over every manifest of the crates' corpora, and over thousands
 //! of mutations of them.
+#![allow(clippy::unwrap_used, reason = "a test may")]
 
 mod body;
 
@@ -33,8 +34,30 @@ enum Edit {
 
 fn edit() -> impl Strategy<Value = Edit> {
     let words = vec![
-        "*a", "&a ", "<<: ", "{}", "[]", "- ", ": ", "~", "!!str ", "\"", "'", "|\n", "---\n", "\t", "\u{feff}", "0x1F",
-        "-1", "99999999999999999999", "1e400", ".nan", "on", "*.", "\u{e9}", "\0",
+        "*a",
+        "&a ",
+        "<<: ",
+        "{}",
+        "[]",
+        "- ",
+        ": ",
+        "~",
+        "!!str ",
+        "\"",
+        "'",
+        "|\n",
+        "---\n",
+        "\t",
+        "\u{feff}",
+        "0x1F",
+        "-1",
+        "99999999999999999999",
+        "1e400",
+        ".nan",
+        "on",
+        "*.",
+        "\u{e9}",
+        "\0",
     ];
     prop_oneof![
         (any::<Index>(), any::<u8>()).prop_map(|(at, byte)| Edit::Flip(at, byte)),

@@ -49,14 +49,17 @@ pub(crate) fn any_object() -> impl Strategy<Value = Value> {
 }
 
 fn meta(kind: &'static str, count: usize) -> impl Strategy<Value = Value> {
-    (select(vec!["north", "south"]), 0..count, 1..4i64, 0..3u32).prop_map(move |(namespace, index, generation, day)| {
-        json!({
-            "namespace": namespace, "name": format!("{kind}-{index}"), "generation": generation,
-            "creationTimestamp": format!("2026-01-0{}T00:00:00Z", day + 1)
-        })
-    })
+    (select(vec!["north", "south"]), 0..count, 1..4i64, 0..3u32).prop_map(
+        move |(namespace, index, generation, day)| {
+            json!({
+                "namespace": namespace, "name": format!("{kind}-{index}"), "generation": generation,
+                "creationTimestamp": format!("2026-01-0{}T00:00:00Z", day + 1)
+            })
+        },
+    )
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "callers build the values in place")]
 fn of_group(kind: &'static str, version: &'static str, meta: Value, spec: Value) -> Value {
     json!({"apiVersion": version, "kind": kind, "metadata": meta, "spec": spec})
 }
@@ -78,11 +81,25 @@ fn put(object: &mut Value, key: &str, value: Option<impl Into<Value>>) {
 }
 
 fn listener() -> impl Strategy<Value = Value> {
-    let tls = (select(vec!["Terminate", "Passthrough"]), select(vec!["secret-0", "secret-1", "missing"]), maybe(Just("south")));
-    let allowed = (select(vec!["Same", "All", "Selector"]), maybe(select(vec!["HTTPRoute", "GRPCRoute", "TCPRoute", "TLSRoute"])));
-    (select(vec!["HTTP", "HTTPS", "TLS", "TCP", "UDP", "example.com/odd"]), select(vec![80, 443, 8443]), maybe(hostname()), tls, allowed)
+    let tls = (
+        select(vec!["Terminate", "Passthrough"]),
+        select(vec!["secret-0", "secret-1", "missing"]),
+        maybe(Just("south")),
+    );
+    let allowed = (
+        select(vec!["Same", "All", "Selector"]),
+        maybe(select(vec!["HTTPRoute", "GRPCRoute", "TCPRoute", "TLSRoute"])),
+    );
+    (
+        select(vec!["HTTP", "HTTPS", "TLS", "TCP", "UDP", "example.com/odd"]),
+        select(vec![80, 443, 8443]),
+        maybe(hostname()),
+        tls,
+        allowed,
+    )
         .prop_map(|(protocol, port, hostname, (mode, secret, secret_namespace), (from, kind))| {
-            let mut listener = json!({"protocol": protocol, "port": port, "allowedRoutes": {"namespaces": {"from": from}}});
+            let mut listener =
+                json!({"protocol": protocol, "port": port, "allowedRoutes": {"namespaces": {"from": from}}});
             if from == "Selector" {
                 listener["allowedRoutes"]["namespaces"]["selector"] = json!({"matchLabels": {"team": "red"}});
             }
@@ -108,7 +125,9 @@ fn listeners() -> impl Strategy<Value = Value> {
         let mut kept: Vec<Value> = Vec::new();
         for mut listener in listeners {
             listener["name"] = json!(format!("l{}", kept.len()));
-            let key = |entry: &Value| (entry["port"].clone(), entry["protocol"].clone(), entry.get("hostname").cloned());
+            let key = |entry: &Value| {
+                (entry["port"].clone(), entry["protocol"].clone(), entry.get("hostname").cloned())
+            };
             if kept.iter().all(|other| key(other) != key(&listener)) {
                 kept.push(listener);
             }
@@ -120,16 +139,26 @@ fn listeners() -> impl Strategy<Value = Value> {
 fn gateway() -> impl Strategy<Value = Value> {
     let frontend = maybe(select(vec!["ca-0", "ca-1", "missing"]));
     let issuer = maybe(select(vec!["acme", "embedded"]));
-    (meta("gateway", 3), listeners(), select(vec!["tidegate", "tidegate", "other"]), maybe(select(vec!["All", "Same", "Selector"])), frontend, issuer, any::<bool>())
+    (
+        meta("gateway", 3),
+        listeners(),
+        select(vec!["tidegate", "tidegate", "other"]),
+        maybe(select(vec!["All", "Same", "Selector"])),
+        frontend,
+        issuer,
+        any::<bool>(),
+    )
         .prop_map(|(mut meta, listeners, class, sets, frontend, issuer, is_default)| {
             put(&mut meta, "annotations", issuer.map(|issuer| json!({"gateway.tidegate.io/issuer": issuer})));
             let mut spec = json!({"gatewayClassName": class, "listeners": listeners});
             if let Some(from) = sets {
-                spec["allowedListeners"] = json!({"namespaces": {"from": from, "selector": {"matchLabels": {"team": "red"}}}});
+                spec["allowedListeners"] =
+                    json!({"namespaces": {"from": from, "selector": {"matchLabels": {"team": "red"}}}});
             }
             if let Some(ca) = frontend {
                 let reference = json!({"group": "", "kind": "ConfigMap", "name": ca});
-                spec["tls"] = json!({"frontend": {"default": {"validation": {"caCertificateRefs": [reference]}}}});
+                spec["tls"] =
+                    json!({"frontend": {"default": {"validation": {"caCertificateRefs": [reference]}}}});
             }
             if is_default {
                 spec["defaultScope"] = json!("All");
@@ -139,15 +168,23 @@ fn gateway() -> impl Strategy<Value = Value> {
 }
 
 fn listener_set() -> impl Strategy<Value = Value> {
-    (meta("set", 2), listeners(), 0..3usize, maybe(Just("north"))).prop_map(|(meta, listeners, gateway, namespace)| {
-        let mut parent = json!({"name": format!("gateway-{gateway}")});
-        put(&mut parent, "namespace", namespace);
-        of_group("ListenerSet", GATEWAY, meta, json!({"parentRef": parent, "listeners": listeners}))
-    })
+    (meta("set", 2), listeners(), 0..3usize, maybe(Just("north"))).prop_map(
+        |(meta, listeners, gateway, namespace)| {
+            let mut parent = json!({"name": format!("gateway-{gateway}")});
+            put(&mut parent, "namespace", namespace);
+            of_group("ListenerSet", GATEWAY, meta, json!({"parentRef": parent, "listeners": listeners}))
+        },
+    )
 }
 
 fn parents() -> impl Strategy<Value = Value> {
-    let parent = (0..3usize, any::<bool>(), maybe(select(vec!["north", "south"])), maybe(select(vec!["l0", "l1"])), maybe(select(vec![80, 443])));
+    let parent = (
+        0..3usize,
+        any::<bool>(),
+        maybe(select(vec!["north", "south"])),
+        maybe(select(vec!["l0", "l1"])),
+        maybe(select(vec![80, 443])),
+    );
     (parent, any::<bool>()).prop_map(|((index, is_set, namespace, section, port), default)| {
         let kind = if is_set { "ListenerSet" } else { "Gateway" };
         let name = if is_set { format!("set-{}", index % 2) } else { format!("gateway-{index}") };
@@ -177,8 +214,8 @@ fn backend() -> impl Strategy<Value = Value> {
 
 fn http_route() -> impl Strategy<Value = Value> {
     let rule = (select(vec!["/", "/a", "/a/b"]), prop::collection::vec(backend(), 0..3), any::<bool>());
-    (meta("http", 4), parents(), prop::collection::vec(hostname(), 0..3), prop::collection::vec(rule, 0..3)).prop_map(
-        |(meta, mut spec, hostnames, rules)| {
+    (meta("http", 4), parents(), prop::collection::vec(hostname(), 0..3), prop::collection::vec(rule, 0..3))
+        .prop_map(|(meta, mut spec, hostnames, rules)| {
             spec["hostnames"] = json!(hostnames);
             let rules: Vec<Value> = rules
                 .into_iter()
@@ -191,40 +228,48 @@ fn http_route() -> impl Strategy<Value = Value> {
                 spec["rules"] = json!(rules);
             }
             of_group("HTTPRoute", GATEWAY, meta, spec)
+        })
+}
+
+fn grpc_route() -> impl Strategy<Value = Value> {
+    (meta("grpc", 2), parents(), prop::collection::vec(hostname(), 0..2), backend()).prop_map(
+        |(meta, mut spec, hostnames, backend)| {
+            spec["hostnames"] = json!(hostnames);
+            spec["rules"] = json!([{"backendRefs": [backend]}]);
+            of_group("GRPCRoute", GATEWAY, meta, spec)
         },
     )
 }
 
-fn grpc_route() -> impl Strategy<Value = Value> {
-    (meta("grpc", 2), parents(), prop::collection::vec(hostname(), 0..2), backend()).prop_map(|(meta, mut spec, hostnames, backend)| {
-        spec["hostnames"] = json!(hostnames);
-        spec["rules"] = json!([{"backendRefs": [backend]}]);
-        of_group("GRPCRoute", GATEWAY, meta, spec)
-    })
-}
-
 fn stream_route() -> impl Strategy<Value = Value> {
-    (select(vec!["TLSRoute", "TCPRoute", "UDPRoute"]), meta("stream", 3), parents(), hostname(), prop::collection::vec(backend(), 1..3)).prop_map(
-        |(kind, meta, mut spec, hostname, backends)| {
+    (
+        select(vec!["TLSRoute", "TCPRoute", "UDPRoute"]),
+        meta("stream", 3),
+        parents(),
+        hostname(),
+        prop::collection::vec(backend(), 1..3),
+    )
+        .prop_map(|(kind, meta, mut spec, hostname, backends)| {
             if kind == "TLSRoute" {
                 spec["hostnames"] = json!([hostname]);
             }
             spec["rules"] = json!([{"backendRefs": backends}]);
             of_group(kind, GATEWAY, meta, spec)
-        },
-    )
+        })
 }
 
 fn service() -> impl Strategy<Value = Value> {
-    (meta("service", 3), maybe(select(vec!["kubernetes.io/h2c", "odd"])), any::<bool>()).prop_map(|(meta, protocol, udp)| {
-        let mut web = json!({"name": "web", "port": 80});
-        put(&mut web, "appProtocol", protocol);
-        let mut ports = vec![web];
-        if udp {
-            ports.push(json!({"name": "dns", "port": 53, "protocol": "UDP"}));
-        }
-        of_group("Service", "v1", meta, json!({"ports": ports}))
-    })
+    (meta("service", 3), maybe(select(vec!["kubernetes.io/h2c", "odd"])), any::<bool>()).prop_map(
+        |(meta, protocol, udp)| {
+            let mut web = json!({"name": "web", "port": 80});
+            put(&mut web, "appProtocol", protocol);
+            let mut ports = vec![web];
+            if udp {
+                ports.push(json!({"name": "dns", "port": 53, "protocol": "UDP"}));
+            }
+            of_group("Service", "v1", meta, json!({"ports": ports}))
+        },
+    )
 }
 
 fn endpoint_slice() -> impl Strategy<Value = Value> {
@@ -239,15 +284,24 @@ fn endpoint_slice() -> impl Strategy<Value = Value> {
 }
 
 fn tls_policy() -> impl Strategy<Value = Value> {
-    (meta("policy", 3), 0..3usize, maybe(select(vec!["web", "nope"])), select(vec!["ca-0", "ca-1", "missing"])).prop_map(
-        |(meta, service, section, ca)| {
+    (
+        meta("policy", 3),
+        0..3usize,
+        maybe(select(vec!["web", "nope"])),
+        select(vec!["ca-0", "ca-1", "missing"]),
+    )
+        .prop_map(|(meta, service, section, ca)| {
             let mut target = json!({"group": "", "kind": "Service", "name": format!("service-{service}")});
             put(&mut target, "sectionName", section);
             let reference = json!({"group": "", "kind": "ConfigMap", "name": ca});
             let validation = json!({"hostname": "backend.example.com", "caCertificateRefs": [reference]});
-            of_group("BackendTLSPolicy", GATEWAY, meta, json!({"targetRefs": [target], "validation": validation}))
-        },
-    )
+            of_group(
+                "BackendTLSPolicy",
+                GATEWAY,
+                meta,
+                json!({"targetRefs": [target], "validation": validation}),
+            )
+        })
 }
 
 fn traffic_policy() -> impl Strategy<Value = Value> {
@@ -267,10 +321,17 @@ fn xbackend() -> impl Strategy<Value = Value> {
 
 fn grant() -> impl Strategy<Value = Value> {
     let from = select(vec!["HTTPRoute", "TLSRoute", "Gateway", "ListenerSet"]);
-    (meta("grant", 2), from, select(vec!["Service", "Secret"]), select(vec!["north", "south"])).prop_map(|(meta, from, to, namespace)| {
-        let from = json!({"group": "gateway.networking.k8s.io", "kind": from, "namespace": namespace});
-        of_group("ReferenceGrant", GATEWAY, meta, json!({"from": [from], "to": [{"group": "", "kind": to}]}))
-    })
+    (meta("grant", 2), from, select(vec!["Service", "Secret"]), select(vec!["north", "south"])).prop_map(
+        |(meta, from, to, namespace)| {
+            let from = json!({"group": "gateway.networking.k8s.io", "kind": from, "namespace": namespace});
+            of_group(
+                "ReferenceGrant",
+                GATEWAY,
+                meta,
+                json!({"from": [from], "to": [{"group": "", "kind": to}]}),
+            )
+        },
+    )
 }
 
 fn secret() -> impl Strategy<Value = Value> {
