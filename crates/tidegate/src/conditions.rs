@@ -18,6 +18,7 @@ pub(crate) fn health(condition: &Condition) -> Health {
     use ConditionStatus::{False, True, Unknown};
     match (condition.kind, condition.status) {
         (ConditionType::Accepted, True) if condition.reason != Reason::Accepted => Health::Care,
+        (ConditionType::OverlappingTLSConfig | ConditionType::InsecureFrontendValidationMode, True) => Health::Care,
         (
             ConditionType::Accepted
             | ConditionType::ResolvedRefs
@@ -25,16 +26,16 @@ pub(crate) fn health(condition: &Condition) -> Health {
             | ConditionType::AddressesAssigned
             | ConditionType::SupportedVersion,
             True,
-        ) => Health::Good,
-        (ConditionType::Conflicted | ConditionType::PartiallyInvalid, False) => Health::Good,
-        (ConditionType::OverlappingTLSConfig | ConditionType::InsecureFrontendValidationMode, True) => {
-            Health::Care
-        }
-        (ConditionType::OverlappingTLSConfig | ConditionType::InsecureFrontendValidationMode, False) => {
-            Health::Good
-        }
+        )
+        | (
+            ConditionType::Conflicted
+            | ConditionType::PartiallyInvalid
+            | ConditionType::OverlappingTLSConfig
+            | ConditionType::InsecureFrontendValidationMode,
+            False,
+        )
         // Nothing is served here, so nobody knows yet.
-        (ConditionType::Programmed | ConditionType::AddressesAssigned, Unknown) => Health::Good,
+        | (ConditionType::Programmed | ConditionType::AddressesAssigned, Unknown) => Health::Good,
         _ => Health::Bad,
     }
 }

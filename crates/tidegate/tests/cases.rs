@@ -3,6 +3,8 @@
 //! `tests/cases/NAME/command` has the arguments and the exit status; it runs in that folder, with `stdin` if there is such
 //! a file. `UPDATE=1 cargo test -p tidegate --test cases` writes `stdout` and `stderr` anew.
 
+#![allow(clippy::unwrap_used, reason = "a test that panics has said what is wrong")]
+
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;

@@ -1,5 +1,7 @@
 //! What people expect of any command: usage errors, colour, pipes, completions and manual pages.
 
+#![allow(clippy::unwrap_used, reason = "a test that panics has said what is wrong")]
+
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::{Command, Output, Stdio};

@@ -1,5 +1,7 @@
 //! Every example is accepted as it is, and its flows go where its README says.
 
+#![allow(clippy::unwrap_used, reason = "a test that panics has said what is wrong")]
+
 use std::fs;
 use std::process::Command;
 

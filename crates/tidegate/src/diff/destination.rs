@@ -13,7 +13,7 @@ use crate::words;
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Destination {
     Refused(Reason),
-    Routed(Routed),
+    Routed(Box<Routed>),
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -82,7 +82,7 @@ impl Destination {
             Rules::Stream(_) => String::new(),
             Rules::Http(_) | Rules::Grpc(_) => format!(" rule {}", rule.index()),
         };
-        Self::Routed(Routed {
+        Self::Routed(Box::new(Routed {
             handling: handling.as_str(),
             route: format!("{}{rules}", rule.route().id),
             backends: parts(rule.group()),
@@ -90,7 +90,7 @@ impl Destination {
             timeouts,
             retry,
             session,
-        })
+        }))
     }
 
     pub(crate) const fn is_refused(&self) -> bool {

@@ -112,12 +112,11 @@ fn traffic(group: &[&Change]) -> String {
     let (old, new) = (first.old.words(), first.new.words());
     head + &match first.change {
         Sign::Starts => paragraph(6, &format!("now {new}")),
-        Sign::Stops => was_and_is(&old, &new),
         // The same words on both sides: filters, timeouts or sessions of the rule.
         Sign::Changes if old == new => {
             paragraph(6, &format!("{new}: its filters, timeouts, retries or sessions change"))
         }
-        Sign::Changes => was_and_is(&old, &new),
+        Sign::Stops | Sign::Changes => was_and_is(&old, &new),
     }
 }
 

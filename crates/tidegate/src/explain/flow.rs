@@ -4,9 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use serde::Serialize;
 use tidegate_plan::{
-    Admission, Certificate, Connection, Decision, Expects, Fate, Flow, Hello, Hostname,
-    HttpVersion, ListenerHandle, ListenerId, NameOf, Plan, Reason, Request, RouteId, Rule, RuleHandle, Step,
-    Tables, Transport, decide,
+    Admission, Certificate, Connection, Decision, Expects, Fate, Flow, Hello, Hostname, HttpVersion,
+    ListenerHandle, ListenerId, NameOf, Plan, Reason, Request, RouteId, Rule, RuleHandle, Step, Tables,
+    Transport, decide,
 };
 
 use crate::arguments::FlowOptions;

@@ -54,7 +54,7 @@ fn asked(flow: &Asked, http: bool) -> String {
 
 fn facts(text: &mut String, explanation: &Explanation) {
     let mut fact = |name: &str, words: String| {
-        hanging(text, 2, &styled(FAINT, format_args!("{name:<12}")), COLUMN + 1, &words)
+        hanging(text, 2, &styled(FAINT, format_args!("{name:<12}")), COLUMN + 1, &words);
     };
     if let Some(answer) = &explanation.answer {
         fact("answer", answer.clone());
