@@ -1,12 +1,19 @@
 //! Gateway, GatewayClass and ListenerSet.
 
+use crate::bounded::Text;
+use crate::form::{is_qualified_name, is_subdomain};
 use crate::kind::{Resource, Spec};
-use crate::listener::Listener;
-use crate::read::{List, Map, record, words};
+use crate::listener::{
+    HasListeners, IDLE_FILTERS_HELP, Listener, idle_filters, listener_names_are_unique,
+    listeners_are_distinct, warn_about_selector,
+};
+use crate::meta::KEY_HELP;
+use crate::read::{Entries, List, Map, Place, record, words};
 use crate::refs::{
     GATEWAY_GROUP, LocalObjectReference, ObjectReference, ParentGatewayReference, SecretReference,
 };
-use crate::scalar::{AddressType, AnnotationValue, ControllerName, LabelValue, ObjectName, Port};
+use crate::rules::repeated;
+use crate::scalar::{AddressType, AnnotationValue, ControllerName, LabelValue, ObjectName, Port, quote};
 use crate::selector::LabelSelector;
 
 pub type GatewayClass = Resource<GatewayClassSpec>;
@@ -36,7 +43,7 @@ record! {
     pub struct GatewayClassSpec {
         pub controller_name: ControllerName = "controllerName",
         pub parameters_ref: Option<ObjectReference> = "parametersRef",
-        pub description: Option<String> = "description",
+        pub description: Option<Text<0, 64>> = "description",
     }
 }
 
@@ -51,6 +58,36 @@ record! {
         /// Routes that ask for a default Gateway get this one.
         pub default_scope: Scope = "defaultScope" or Scope::None,
     }
+    rules: [
+        listener_names_are_unique,
+        listeners_are_distinct,
+        only_http_listeners_have_filters,
+        addresses_are_distinct,
+    ]
+}
+
+impl HasListeners for GatewaySpec {
+    fn listeners(&self) -> &[Listener] {
+        &self.listeners
+    }
+}
+
+fn only_http_listeners_have_filters(spec: &GatewaySpec, place: &mut Place<'_>) {
+    for (field, message) in idle_filters(spec) {
+        place.wrong(&field, message, IDLE_FILTERS_HELP);
+    }
+}
+
+fn addresses_are_distinct(spec: &GatewaySpec, place: &mut Place<'_>) {
+    for (index, first, address) in repeated(&spec.addresses, |address| (&address.kind, &address.value)) {
+        if ["IPAddress", "Hostname"].contains(&address.kind.as_str()) && !address.value.is_empty() {
+            place.wrong(
+                &format!("addresses[{index}]"),
+                format!("the address {} is written in addresses[{first}] already", address.value),
+                "remove one of them",
+            );
+        }
+    }
 }
 
 words! {
@@ -64,17 +101,74 @@ record! {
     pub struct GatewayAddress {
         pub kind: AddressType = "type" or AddressType::new("IPAddress").expect("the type is well-formed"),
         /// Empty: any address of the type.
-        pub value: String = "value" or String::new(),
+        pub value: Text<0, 253> = "value" or Text::default(),
         /// Empty: as the implementation does it.
-        pub routability: String = "routability" or String::new(),
+        pub routability: Text<0, 253> = "routability" or Text::default(),
+    }
+    rules: [ip_address_is_one, hostname_address_is_a_hostname, routability_is_known_or_prefixed]
+}
+
+fn ip_address_is_one(address: &GatewayAddress, place: &mut Place<'_>) {
+    let is_ip = address.value.parse::<std::net::IpAddr>().is_ok();
+    if address.kind == "IPAddress" && place.has("value") && !is_ip {
+        place.wrong(
+            "value",
+            format!("{} is not an IP address", quote(&address.value)),
+            "write one such as 192.0.2.1 or 2001:db8::1, leave `value` out for any, or write `type: Hostname`",
+        );
+    }
+}
+
+fn hostname_address_is_a_hostname(address: &GatewayAddress, place: &mut Place<'_>) {
+    let name = address.value.strip_prefix("*.").unwrap_or(&address.value);
+    if address.kind == "Hostname" && place.has("value") && !is_subdomain(name) {
+        place.wrong(
+            "value",
+            format!("{} is not a hostname", quote(&address.value)),
+            "write one such as gateway.example.com, in lower case, or leave `value` out for any",
+        );
+    }
+}
+
+fn routability_is_known_or_prefixed(address: &GatewayAddress, place: &mut Place<'_>) {
+    let text = &*address.routability;
+    let is_ours = |domain: &str| domain == "k8s.io" || domain.ends_with(".k8s.io");
+    let is_prefixed = text.split_once('/').is_some_and(|(domain, path)| {
+        domain.len() <= 253 && is_subdomain(domain) && !is_ours(domain) && !path.is_empty()
+    });
+    if !text.is_empty() && text != "Cluster" && !is_prefixed {
+        place.wrong(
+            "routability",
+            format!("{} is not a routability", quote(text)),
+            "write `Cluster`, or a path after a domain other than k8s.io such as example.com/private, or leave it out",
+        );
     }
 }
 
 record! {
     pub struct Infrastructure {
-        pub labels: Map<LabelValue> = "labels",
-        pub annotations: Map<AnnotationValue> = "annotations",
+        pub labels: Entries<LabelValue, 8> = "labels",
+        pub annotations: Entries<AnnotationValue, 16> = "annotations",
         pub parameters_ref: Option<LocalObjectReference> = "parametersRef",
+    }
+    rules: [infrastructure_label_keys, infrastructure_annotation_keys]
+}
+
+fn infrastructure_label_keys(infrastructure: &Infrastructure, place: &mut Place<'_>) {
+    keys_are_qualified_names("labels", &infrastructure.labels, place);
+}
+
+fn infrastructure_annotation_keys(infrastructure: &Infrastructure, place: &mut Place<'_>) {
+    keys_are_qualified_names("annotations", &infrastructure.annotations, place);
+}
+
+fn keys_are_qualified_names<V>(field: &str, entries: &Map<V>, place: &mut Place<'_>) {
+    for key in entries.keys() {
+        // The CRDs count one character less here than Kubernetes does for labels of objects.
+        let fits = key.split('/').next().is_some_and(|first| first.len() < 253);
+        if !fits || !is_qualified_name(key) {
+            place.wrong_key(field, key, format!("{} is not a key for {field}", quote(key)), KEY_HELP);
+        }
     }
 }
 
@@ -89,6 +183,16 @@ record! {
         pub from: FromListenerNamespaces = "from" or FromListenerNamespaces::None,
         pub selector: Option<LabelSelector> = "selector",
     }
+    rules: [listener_selector_goes_with_from_selector]
+}
+
+/// The CRDs let both pass, so that it is not an error.
+fn listener_selector_goes_with_from_selector(namespaces: &ListenerNamespaces, place: &mut Place<'_>) {
+    warn_about_selector(
+        namespaces.from == FromListenerNamespaces::Selector,
+        namespaces.selector.is_some(),
+        place,
+    );
 }
 
 words! {
@@ -118,6 +222,17 @@ record! {
         pub default: TlsConfig = "default",
         pub per_port: List<TlsPortConfig, 0, 64> = "perPort",
     }
+    rules: [frontend_ports_are_unique]
+}
+
+fn frontend_ports_are_unique(tls: &FrontendTls, place: &mut Place<'_>) {
+    for (index, first, port) in repeated(&tls.per_port, |config| config.port) {
+        place.wrong(
+            &format!("perPort[{index}].port"),
+            format!("port {} is configured in perPort[{first}] already", port.port.get()),
+            "keep one entry per port",
+        );
+    }
 }
 
 record! {
@@ -138,6 +253,20 @@ record! {
         pub ca_certificate_refs: List<ObjectReference, 1, 16> = "caCertificateRefs",
         pub mode: FrontendValidationMode = "mode" or FrontendValidationMode::AllowValidOnly,
     }
+    rules: [trust_bundle_reference_has_no_namespace]
+}
+
+fn trust_bundle_reference_has_no_namespace(validation: &FrontendValidation, place: &mut Place<'_>) {
+    for (index, reference) in validation.ca_certificate_refs.iter().enumerate() {
+        let is_bundle = reference.group == "certificates.k8s.io" && reference.kind == "ClusterTrustBundle";
+        if is_bundle && reference.namespace.is_some() {
+            place.wrong(
+                &format!("caCertificateRefs[{index}].namespace"),
+                "a ClusterTrustBundle is in no namespace",
+                "remove `namespace`",
+            );
+        }
+    }
 }
 
 words! {
@@ -151,5 +280,19 @@ record! {
     pub struct ListenerSetSpec {
         pub parent_ref: ParentGatewayReference = "parentRef",
         pub listeners: List<Listener, 1, 64> = "listeners",
+    }
+    rules: [listener_names_are_unique, listeners_are_distinct, filters_without_requests_are_idle]
+}
+
+impl HasListeners for ListenerSetSpec {
+    fn listeners(&self) -> &[Listener] {
+        &self.listeners
+    }
+}
+
+/// What the CRD of a Gateway refuses, that of a ListenerSet lets pass.
+fn filters_without_requests_are_idle(spec: &ListenerSetSpec, place: &mut Place<'_>) {
+    for (field, message) in idle_filters(spec) {
+        place.warn(&field, message, IDLE_FILTERS_HELP);
     }
 }

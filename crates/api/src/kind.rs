@@ -12,15 +12,15 @@ use crate::core::{
 use crate::gateway::{Gateway, GatewayClass, GatewayClassSpec, GatewaySpec, ListenerSet, ListenerSetSpec};
 use crate::grpc_route::{GrpcRoute, GrpcRouteSpec};
 use crate::http_route::{HttpRoute, HttpRouteSpec};
-use crate::meta::{Meta, read_meta};
+use crate::meta::{Meta, NameForm, read_meta};
 use crate::policy::{
     BackendTlsPolicy, BackendTlsPolicySpec, ReferenceGrant, ReferenceGrantSpec, XBackend, XBackendSpec,
     XBackendTrafficPolicy, XBackendTrafficPolicySpec,
 };
 use crate::problem::{Problem, Severity};
-use crate::read::{At, Read};
+use crate::read::{At, Place, Read, nearest, step};
 use crate::route::{TcpRoute, TcpRouteSpec, TlsRoute, TlsRouteSpec, UdpRoute, UdpRouteSpec};
-use crate::tree::{Node, Value};
+use crate::tree::{Key, Node, Value};
 
 /// An object of one kind: its metadata and what it says.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,8 +38,10 @@ pub trait Spec: Read {
     const NAMESPACED: bool = true;
     /// Where its fields are; `None`: beside the metadata.
     const FIELD: Option<&'static str> = Some("spec");
-    /// Only the part of it that is asked for is read.
-    const PARTIAL: bool = false;
+    const NAME: NameForm = NameForm::Subdomain;
+
+    /// Rules that hold between its fields and its metadata.
+    fn check(_object: &Resource<Self>, _place: &mut Place<'_>) {}
 }
 
 /// Declares the enum of all kinds, the same names serving as keys.
@@ -90,10 +92,6 @@ macro_rules! kinds {
 
         fn read_kind(kind: Kind, node: &Node, at: &mut At) -> Option<Object> {
             match kind { $(Kind::$variant => read_resource::<$spec>(node, at).map(|object| Object::$variant(Arc::new(object))),)+ }
-        }
-
-        const fn is_partial(kind: Kind) -> bool {
-            match kind { $(Kind::$variant => <$spec>::PARTIAL,)+ }
         }
     };
 }
@@ -165,25 +163,19 @@ pub fn read_object(node: &Node) -> Reading {
     let api_version = node.get("apiVersion").and_then(Node::as_str).unwrap_or_default();
     let kind_name = node.get("kind").and_then(Node::as_str).unwrap_or_default();
     let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
-    let name = node.nearest("metadata.name").as_str().unwrap_or("(no name)");
+    let written = |field: &str| node.get("metadata").and_then(|meta| meta.get(field)).and_then(Node::as_str);
+    let name = written("name").unwrap_or("(no name)");
     let kind = Kind::ALL.iter().copied().find(|kind| kind.as_str() == kind_name && kind.group() == group);
 
     let Some(kind) = kind else {
-        let mut at = At::new(format!("{kind_name} {name}").trim().to_owned(), version);
-        describe_unknown(node, api_version, kind_name, &mut at);
+        let object = format!("{kind_name} {}", written("name").unwrap_or_default());
+        let mut at = At::new(object.trim(), version);
+        describe_unknown(node, group, kind_name, &mut at);
         return Reading { object: None, key: None, problems: at.into_problems() };
     };
-    let namespace = match (kind.is_namespaced(), node.nearest("metadata.namespace").as_str()) {
-        (true, Some(namespace))
-            if node.get("metadata").is_some_and(|meta| meta.get("namespace").is_some()) =>
-        {
-            namespace
-        }
-        (true, _) => "default",
-        (false, _) => "",
-    };
+    let namespace = if kind.is_namespaced() { written("namespace").unwrap_or("default") } else { "" };
     let key = ObjectKey { kind, name: ObjectName::new(namespace, name) };
-    let mut at = At::new(key.to_string(), version).partial(is_partial(kind));
+    let mut at = At::new(key.to_string(), version);
     let object = if kind.versions().contains(&version) {
         read_kind(kind, node, &mut at)
     } else {
@@ -204,44 +196,108 @@ pub fn read_object(node: &Node) -> Reading {
 }
 
 fn read_resource<S: Spec>(node: &Node, at: &mut At) -> Option<Resource<S>> {
-    at.fields(node)?;
-    let meta = read_meta(node, S::NAMESPACED, at);
+    let fields = at.fields(node)?;
+    note_duplicate_keys(fields, at);
+    let meta = read_meta(node, S::NAMESPACED, S::NAME, at);
     let spec = match S::FIELD {
-        Some(field) => at.field(node, field, None),
+        Some(field) => {
+            at.unknown(fields, &[&["apiVersion", "kind", "metadata", "status", field]]);
+            at.field(node, field, None)
+        }
         None => S::read(node, at),
     };
-    Some(Resource { meta: meta?, spec: spec? })
+    let object = Resource { meta: meta?, spec: spec? };
+    S::check(&object, &mut Place::new(at, node));
+    Some(object)
 }
 
-fn describe_unknown(node: &Node, api_version: &str, kind: &str, at: &mut At) {
-    let is_ours = api_version.contains("gateway.networking.");
+/// YAML has no answer to which of two values behind one key counts; the API server refuses such an object.
+pub(crate) fn note_duplicate_keys(fields: &[(Key, Node)], at: &mut At) {
+    for (index, (key, node)) in fields.iter().enumerate() {
+        at.within(&step(&key.text), |at| {
+            if fields[..index].iter().any(|(other, _)| other.text == key.text) {
+                let key_node = Node { span: key.span, value: Value::Null };
+                at.wrong(
+                    "duplicate-key",
+                    &key_node,
+                    format!("the key `{}` is written twice in one map", key.text),
+                    "keep one of them: the other would be lost without a word",
+                );
+            }
+            note_duplicate_keys_below(node, at);
+        });
+    }
+}
+
+fn note_duplicate_keys_below(node: &Node, at: &mut At) {
+    match &node.value {
+        Value::Map(fields) => note_duplicate_keys(fields, at),
+        Value::List(items) => {
+            for (index, item) in items.iter().enumerate() {
+                at.within(&format!("[{index}]"), |at| note_duplicate_keys_below(item, at));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Kinds of the API that a gateway has nothing to do with.
+const PASSED_OVER: &[&str] = &["XMesh", "XTelemetryPolicy"];
+
+fn describe_unknown(node: &Node, group: &str, kind: &str, at: &mut At) {
+    let is_gateway_api = group.starts_with("gateway.networking.");
+    let known: Vec<&str> =
+        Kind::ALL.iter().filter(|known| known.group() == group).map(|known| known.as_str()).collect();
+    let meant = nearest(kind, &known);
+    let elsewhere = Kind::ALL.iter().find(|known| known.as_str() == kind);
+    let api_version = node.get("apiVersion");
     if !matches!(node.value, Value::Map(_)) {
         at.wrong(
             "type",
             node,
             format!("expected an object, found {}", node.describe()),
-            "write apiVersion, kind, metadata and spec",
+            "write apiVersion, kind, metadata and spec, and `---` between objects",
         );
-    } else if kind.is_empty() || api_version.is_empty() {
+    } else if let (Some(version), false) = (api_version, kind.is_empty()) {
+        let span = node.nearest("kind").span;
+        if let (Some(kind), true) = (elsewhere, is_gateway_api || group.is_empty()) {
+            at.within("apiVersion", |at| {
+                let newest = format!("{}/{}", kind.group(), kind.versions()[0]);
+                let message = format!("`{}` has no kind {kind}", version.as_str().unwrap_or_default());
+                at.wrong(
+                    "api-version",
+                    version,
+                    message,
+                    format!("write {}", newest.trim_start_matches('/')),
+                );
+            });
+        } else if let (Some(meant), true) = (meant, is_gateway_api) {
+            at.within("kind", |at| {
+                let message = format!("there is no kind `{kind}` in {group}");
+                at.wrong("unknown-kind", node.nearest("kind"), message, format!("did you mean `{meant}`?"));
+            });
+        } else if is_gateway_api && !PASSED_OVER.contains(&kind) {
+            at.within("kind", |at| {
+                let message = format!("there is no kind `{kind}` in {group}");
+                at.wrong(
+                    "unknown-kind",
+                    node.nearest("kind"),
+                    message,
+                    format!("write one of {}", known.join(", ")),
+                );
+            });
+        } else {
+            let help = meant.map(|meant| format!("did you mean `{meant}`?")).unwrap_or_default();
+            at.within("kind", |at| {
+                at.warn("unknown-kind", span, format!("objects of kind {kind} are not used here"), help);
+            });
+        }
+    } else {
         at.wrong(
             "required",
             node,
             "an object needs `apiVersion` and `kind`",
             "write both at the top of the document",
         );
-    } else if is_ours && Kind::ALL.iter().any(|known| known.as_str() == kind) {
-        at.within("apiVersion", |at| {
-            at.wrong(
-                "api-version",
-                node.nearest("apiVersion"),
-                format!("{kind} is not a kind of `{api_version}`"),
-                "check the group",
-            );
-        });
-    } else {
-        at.within("kind", |at| {
-            let span = node.nearest("kind").span;
-            at.warn("unknown-kind", span, format!("{kind} of {api_version} is not used here"), "");
-        });
     }
 }

@@ -71,6 +71,16 @@ fn repeats<T: Ord + Display>(items: impl IntoIterator<Item = T>) -> Vec<(usize, 
     repeats
 }
 
+/// Each item whose key an earlier one has: its index, that of the first, and itself.
+pub(crate) fn repeated<'i, T, K: PartialEq>(
+    items: &'i [T],
+    key: impl Fn(&'i T) -> K,
+) -> Vec<(usize, usize, &'i T)> {
+    let keys: Vec<K> = items.iter().map(key).collect();
+    let first = |index: usize| keys[..index].iter().position(|key| *key == keys[index]);
+    items.iter().enumerate().filter_map(|(index, item)| Some((index, first(index)?, item))).collect()
+}
+
 /// `X-Env` and `x-env` are one header: the API server takes both, and the spec says that the first counts.
 pub(crate) fn warn_of_equivalent_headers<'a>(
     place: &mut Place<'_>,

@@ -1,10 +1,15 @@
 //! The small values of the API. Once read, a value of these types is right.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-use tidegate_plan::Hostname;
+use tidegate_plan::{Hostname, HostnameError};
 
+use crate::form::{
+    is_absolute_uri, is_address_type, is_cors_origin, is_domain_prefixed_path, is_kind, is_label,
+    is_label_value, is_protocol, is_subdomain, is_token, is_well_known_cas,
+};
 use crate::read::{At, Read, Whole, text};
 use crate::tree::Node;
 
@@ -12,7 +17,7 @@ use crate::tree::Node;
 macro_rules! texts {
     ($(
         $(#[$doc:meta])*
-        pub struct $name:ident: $min:literal to $max:literal, $valid:expr, $expect:literal;
+        pub struct $name:ident: $min:literal to $max:literal, $valid:expr, $what:literal, $hint:literal;
     )*) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,7 +28,7 @@ macro_rules! texts {
             #[must_use]
             pub fn new(text: &str) -> Option<Self> {
                 let valid: fn(&str) -> bool = $valid;
-                (text.len() >= $min && text.len() <= $max && valid(text)).then(|| Self(text.into()))
+                (length_fits(text, $min, $max).is_eq() && valid(text)).then(|| Self(text.into()))
             }
 
             #[must_use]
@@ -58,15 +63,15 @@ macro_rules! texts {
 
         impl Read for $name {
             fn read(node: &Node, at: &mut At) -> Option<Self> {
+                let valid: fn(&str) -> bool = $valid;
                 let text = text(node, at)?;
-                if text.len() < $min {
-                    at.wrong("too-short", node, format!("{} of {} characters", stringify!($name), text.len()), concat!("write ", $expect));
-                } else if text.len() > $max {
-                    at.wrong("too-long", node, format!("{} characters where at most {} may be", text.len(), $max), concat!("write ", $expect));
-                } else if let Some(value) = Self::new(text) {
-                    return Some(value);
-                } else {
-                    at.wrong("form", node, format!("`{}` is not {}", shorten(text), $expect), "");
+                match length_fits(text, $min, $max) {
+                    Ordering::Less => at.wrong("too-short", node, concat!($what, " cannot be empty"), $hint),
+                    Ordering::Greater => too_long(node, at, text, $what, $max, $hint),
+                    Ordering::Equal if valid(text) => return Some(Self(text.into())),
+                    Ordering::Equal => {
+                        at.wrong("form", node, format!("{} is not {}", quote(text), $what), $hint);
+                    }
                 }
                 None
             }
@@ -75,24 +80,41 @@ macro_rules! texts {
 }
 
 texts! {
-    /// The name of an object.
-    pub struct ObjectName: 1 to 253, |_| true, "the name of an object";
-    pub struct Namespace: 1 to 63, is_label, "a namespace: lower-case letters, digits and `-`";
+    /// The name of an object. The CRDs bound only its length: a name that no object can have finds none.
+    pub struct ObjectName: 1 to 253, |_| true, "the name of an object", "write its metadata.name";
+    pub struct Namespace: 1 to 63, is_label, "a namespace", "use lower-case letters, digits and `-`, beginning and ending with a letter or digit";
     /// A listener, a rule or a Service port by name.
-    pub struct SectionName: 1 to 253, is_subdomain, "a name of lower-case letters, digits, `-` and `.`";
+    pub struct SectionName: 1 to 253, is_subdomain, "a name", "use lower-case letters, digits, `-` and `.`, beginning and ending with a letter or digit";
     /// Empty is the core group.
-    pub struct Group: 0 to 253, |text| text.is_empty() || is_subdomain(text), "an API group such as gateway.networking.k8s.io, or \"\" for the core group";
-    pub struct Kind: 1 to 63, is_kind, "a kind such as Service";
-    pub struct ControllerName: 1 to 253, is_domain_prefixed_path, "a controller name such as example.net/gateway-controller";
-    pub struct Protocol: 1 to 255, is_protocol, "a protocol: HTTP, HTTPS, TLS, TCP, UDP, or a domain-prefixed one such as example.com/foo";
-    pub struct AddressType: 1 to 253, is_address_type, "an address type: IPAddress, Hostname, NamedAddress, or a domain-prefixed one";
-    pub struct HeaderName: 1 to 256, is_token, "a name of letters, digits and !#$%&'*+-.^_`|~";
-    pub struct AbsoluteUri: 1 to 253, is_absolute_uri, "an absolute URI such as spiffe://example.com/service";
-    pub struct CorsOrigin: 1 to 253, is_cors_origin, "an origin: `*`, or scheme://host[:port] with http or https";
-    pub struct CookieName: 1 to 256, is_token, "a cookie name: letters, digits and !#$%&'*+-.^_`|~";
-    pub struct AnnotationValue: 0 to 4096, |_| true, "at most 4096 characters";
-    pub struct LabelValue: 0 to 63, is_label_value, "a label value: letters, digits, `-`, `_` and `.`";
-    pub struct WellKnownCas: 1 to 253, is_well_known_cas, "`System`, or a domain-prefixed name such as example.com/bundle";
+    pub struct Group: 0 to 253, |text| text.is_empty() || is_subdomain(text), "an API group", "write one such as gateway.networking.k8s.io without a version, or \"\" for the core group";
+    pub struct Kind: 1 to 63, is_kind, "a kind", "write one such as Service: letters, digits and `-`";
+    pub struct ControllerName: 1 to 253, is_domain_prefixed_path, "a controller name", "write a domain and a path, such as example.net/gateway-controller";
+    pub struct Protocol: 1 to 255, is_protocol, "a protocol", "write HTTP, HTTPS, TLS, TCP, UDP, or a domain-prefixed one such as example.com/foo";
+    pub struct AddressType: 1 to 253, is_address_type, "an address type", "write IPAddress, Hostname, NamedAddress, or a domain-prefixed one such as example.com/foo";
+    pub struct HeaderName: 1 to 256, is_token, "a name", "use letters, digits and !#$%&'*+-.^_`|~";
+    pub struct AbsoluteUri: 1 to 253, is_absolute_uri, "an absolute URI", "write one such as spiffe://example.com/service";
+    pub struct CorsOrigin: 1 to 253, is_cors_origin, "an origin", "write `*`, or http:// or https:// with a host and an optional port, without a path";
+    pub struct CookieName: 1 to 256, is_token, "a cookie name", "use letters, digits and !#$%&'*+-.^_`|~";
+    pub struct AnnotationValue: 0 to 4096, |_| true, "a value here", "make it shorter, or put it into a ConfigMap";
+    pub struct LabelValue: 0 to 63, is_label_value, "a label value", "use letters, digits, `-`, `_` and `.`, beginning and ending with a letter or digit";
+    pub struct WellKnownCas: 1 to 253, is_well_known_cas, "a well-known set of CA certificates", "write `System`, or a domain-prefixed name such as example.com/roots";
+}
+
+/// Less, equal or greater as `text` is too short, right or too long, counted in characters as API servers do.
+fn length_fits(text: &str, min: usize, max: usize) -> Ordering {
+    let length = if text.len() <= max { text.len() } else { text.chars().count() };
+    if length > max {
+        Ordering::Greater
+    } else if length < min {
+        Ordering::Less
+    } else {
+        Ordering::Equal
+    }
+}
+
+fn too_long(node: &Node, at: &mut At, text: &str, what: &str, max: usize, hint: &str) {
+    let length = text.chars().count();
+    at.wrong("too-long", node, format!("{what} has at most {max} characters, and this has {length}"), hint);
 }
 
 /// 1 to 65535.
@@ -149,7 +171,7 @@ impl Read for Duration {
             at.wrong(
                 "form",
                 node,
-                format!("`{}` is not a duration", shorten(text)),
+                format!("{} is not a duration", quote(text)),
                 "write whole numbers with units, such as 10s, 500ms or 1h30m",
             );
         }
@@ -168,8 +190,17 @@ impl Read for Hostname {
                 at.wrong(
                     "form",
                     node,
-                    format!("`{}` is not written as a hostname", shorten(text)),
+                    format!("{} is not written as a hostname", quote(text)),
                     format!("write {hostname}: lower case, no dot at the end"),
+                );
+                None
+            }
+            Err(HostnameError::Empty) => {
+                at.wrong(
+                    "too-short",
+                    node,
+                    "a hostname cannot be empty",
+                    "leave it out, or write a name such as www.example.com",
                 );
                 None
             }
@@ -177,7 +208,7 @@ impl Read for Hostname {
                 at.wrong(
                     "form",
                     node,
-                    format!("`{}` is not a hostname: {error}", shorten(text)),
+                    format!("{} cannot be a hostname: {error}", quote(text)),
                     "write a name such as www.example.com or *.example.com",
                 );
                 None
@@ -206,6 +237,11 @@ impl Read for PreciseHostname {
     }
 }
 
+/// What was written, in a message.
+pub(crate) fn quote(text: &str) -> String {
+    if text.is_empty() { "an empty string".to_owned() } else { format!("`{}`", shorten(text)) }
+}
+
 /// Messages repeat what was written, but not without end.
 pub(crate) fn shorten(text: &str) -> String {
     if text.chars().count() <= 80 {
@@ -215,89 +251,5 @@ pub(crate) fn shorten(text: &str) -> String {
     }
 }
 
-/// `[a-z0-9]([-a-z0-9]*[a-z0-9])?`
-pub(crate) fn is_label(text: &str) -> bool {
-    !text.is_empty()
-        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-        && !text.starts_with('-')
-        && !text.ends_with('-')
-}
-
-pub(crate) fn is_subdomain(text: &str) -> bool {
-    text.split('.').all(is_label)
-}
-
-fn is_kind(text: &str) -> bool {
-    text.starts_with(|first: char| first.is_ascii_alphabetic())
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-        && !text.ends_with('-')
-}
-
-/// `example.com/some/path`
-fn is_domain_prefixed_path(text: &str) -> bool {
-    text.split_once('/').is_some_and(|(domain, path)| {
-        is_subdomain(domain)
-            && !path.is_empty()
-            && path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte))
-    })
-}
-
-fn is_well_known_cas(text: &str) -> bool {
-    let name = |name: &str| !name.is_empty() && name.len() <= 63 && is_label_value(name);
-    text == "System" || text.split_once('/').is_some_and(|(domain, rest)| is_subdomain(domain) && name(rest))
-}
-
-fn is_protocol(text: &str) -> bool {
-    let word = |text: &str| {
-        !text.is_empty()
-            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-            && !text.starts_with('-')
-            && !text.ends_with('-')
-    };
-    match text.split_once('/') {
-        None => word(text),
-        Some((domain, name)) => {
-            is_subdomain(domain) && !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
-        }
-    }
-}
-
-fn is_address_type(text: &str) -> bool {
-    matches!(text, "IPAddress" | "Hostname" | "NamedAddress") || is_domain_prefixed_path(text)
-}
-
-fn is_token(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
-}
-
-fn is_absolute_uri(text: &str) -> bool {
-    text.split_once("://")
-        .is_some_and(|(scheme, _)| !scheme.is_empty() && !scheme.contains([':', '/', '?', '#']))
-}
-
-fn is_cors_origin(text: &str) -> bool {
-    if text == "*" {
-        return true;
-    }
-    let Some(rest) = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://")) else {
-        return false;
-    };
-    let (host, port) = match rest.rsplit_once(':') {
-        Some((host, port)) => (host, Some(port)),
-        None => (rest, None),
-    };
-    let port_ok = port
-        .is_none_or(|port| (1..=5).contains(&port.len()) && port.bytes().all(|byte| byte.is_ascii_digit()));
-    let name = host.strip_prefix("*.").unwrap_or(host);
-    let label = |label: &str| {
-        !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-    };
-    port_ok && (host == "*" || name.split('.').all(label))
-}
-
-fn is_label_value(text: &str) -> bool {
-    let edge = |byte: Option<u8>| byte.is_none_or(|byte| byte.is_ascii_alphanumeric());
-    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
-        && edge(text.bytes().next())
-        && edge(text.bytes().last())
-}
+#[cfg(test)]
+mod tests;

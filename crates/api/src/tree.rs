@@ -25,6 +25,8 @@ pub enum Value {
     Map(Vec<(Key, Node)>),
     /// A plain scalar that YAML 1.1, and so kubectl, reads as a boolean though a person may have meant text.
     BareBool(bool, Box<str>),
+    /// A plain scalar that is read as a number but shown differently: `1.10`, `0x1F`, `08`.
+    BareNumber(Number, Box<str>),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -56,27 +58,28 @@ impl Node {
         }
     }
 
-    /// Follows a path as problems write it: `spec.rules[0].name`.
+    /// Follows a path as problems write it: `spec.rules[0].name`, `labels["example.com/a"]`.
     #[must_use]
     pub fn find(&self, path: &str) -> Option<&Self> {
-        steps(path).try_fold(self, |node, step| node.step(step))
+        match first_step(path) {
+            (Step::End, _) => Some(self),
+            (step, rest) => self.step(&step)?.find(rest),
+        }
     }
 
     /// The same, as far as it goes.
     #[must_use]
     pub fn nearest(&self, path: &str) -> &Self {
-        let mut node = self;
-        for step in steps(path) {
-            let Some(next) = node.step(step) else { break };
-            node = next;
-        }
-        node
+        let (step, rest) = first_step(path);
+        self.step(&step).map_or(self, |next| next.nearest(rest))
     }
 
-    fn step(&self, step: &str) -> Option<&Self> {
-        match (&self.value, step.strip_suffix(']').and_then(|index| index.parse::<usize>().ok())) {
-            (Value::List(items), Some(index)) => items.get(index),
-            _ => self.get(step),
+    fn step(&self, step: &Step<'_>) -> Option<&Self> {
+        match (&self.value, step) {
+            (Value::List(items), Step::Index(index)) => items.get(*index),
+            (_, Step::Name(name)) => self.get(name),
+            (_, Step::Quoted(name)) => self.get(name),
+            (_, Step::End | Step::Index(_)) => None,
         }
     }
 
@@ -86,7 +89,7 @@ impl Node {
         match &self.value {
             Value::Null => "nothing",
             Value::Bool(_) | Value::BareBool(..) => "a boolean",
-            Value::Number(_) => "a number",
+            Value::Number(_) | Value::BareNumber(..) => "a number",
             Value::Text(_) => "a string",
             Value::List(_) => "a list",
             Value::Map(_) => "a map",
@@ -98,7 +101,7 @@ impl Node {
         match &self.value {
             Value::Null => Json::Null,
             Value::Bool(value) | Value::BareBool(value, _) => Json::Bool(*value),
-            Value::Number(number) => Json::Number(number.clone()),
+            Value::Number(number) | Value::BareNumber(number, _) => Json::Number(number.clone()),
             Value::Text(text) => Json::String(text.as_ref().to_owned()),
             Value::List(items) => items.iter().map(Self::to_json).collect(),
             Value::Map(fields) => {
@@ -108,8 +111,30 @@ impl Node {
     }
 }
 
-fn steps(path: &str) -> impl Iterator<Item = &str> {
-    path.split(['.', '[']).filter(|step| !step.is_empty())
+enum Step<'p> {
+    End,
+    Name(&'p str),
+    Quoted(String),
+    Index(usize),
+}
+
+fn first_step(path: &str) -> (Step<'_>, &str) {
+    let path = path.trim_start_matches('.');
+    if path.is_empty() {
+        return (Step::End, "");
+    }
+    let Some(bracket) = path.strip_prefix('[') else {
+        let end = path.find(['.', '[']).unwrap_or(path.len());
+        return (Step::Name(&path[..end]), &path[end..]);
+    };
+    let mut quoted = serde_json::Deserializer::from_str(bracket).into_iter::<String>();
+    if let Some(Ok(key)) = quoted.next() {
+        return (Step::Quoted(key), bracket[quoted.byte_offset()..].trim_start_matches(']'));
+    }
+    match bracket.split_once(']').and_then(|(index, rest)| Some((index.parse().ok()?, rest))) {
+        Some((index, rest)) => (Step::Index(index), rest),
+        None => (Step::End, ""),
+    }
 }
 
 /// Objects from an API server come without a source.
@@ -131,5 +156,35 @@ impl From<&Json> for Node {
             ),
         };
         Self { span: Span::default(), value }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn paths_lead_as_far_as_they_go() {
+        let json = json!({"spec": {"rules": [{"name": "a"}, {"name": "b"}], "labels": {"x.y/z[0]": "c", "q\"": "d"}}});
+        let node = Node::from(&json);
+        for (path, found) in [
+            ("spec.rules[1].name", json!("b")),
+            ("spec.rules[1].nothing.more", json!({"name": "b"})),
+            ("spec.rules[7].name", json["spec"]["rules"].clone()),
+            ("spec.labels[\"x.y/z[0]\"]", json!("c")),
+            ("spec.labels[\"q\\\"\"]", json!("d")),
+            ("spec[x", json["spec"].clone()),
+            ("", json.clone()),
+        ] {
+            assert_eq!(node.nearest(path).to_json(), found, "{path}");
+        }
+    }
+
+    #[test]
+    fn json_survives() {
+        let json = json!({"a": [1, 1.5, -3, true, null, "x", {}], "b": {"c": []}});
+        assert_eq!(Node::from(&json).to_json(), json);
     }
 }

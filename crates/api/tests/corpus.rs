@@ -3,10 +3,11 @@
 //! `corpus/invalid/KIND/NAME.yaml` has beside it `NAME.txt`: one line per problem. `corpus/valid/` must read
 //! without any. `UPDATE=1 cargo test -p tidegate-api --test corpus` writes the expectations anew.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tidegate_api::{Problem, Severity, read_object, yaml};
+use tidegate_api::{Problem, Severity, catalogue, objects, read_object, yaml};
 
 #[test]
 fn valid_objects_read_without_a_problem() {
@@ -35,10 +36,26 @@ fn invalid_objects_are_refused_with_the_message_beside_them() {
     assert!(wrong.is_empty(), "not as written beside them:\n{}", wrong.join("\n"));
 }
 
+#[test]
+fn every_rule_is_broken_by_some_object() {
+    let found: BTreeSet<&str> = manifests(Path::new("tests/corpus/invalid"))
+        .iter()
+        .flat_map(|file| problems(file))
+        .map(|problem| problem.rule)
+        .collect();
+    let missing: BTreeSet<&str> =
+        catalogue::ALL.iter().copied().flatten().copied().filter(|rule| !found.contains(rule)).collect();
+    assert!(missing.is_empty(), "no object in tests/corpus/invalid breaks these rules: {missing:#?}");
+}
+
 fn problems(file: &Path) -> Vec<Problem> {
-    let source = fs::read_to_string(file).unwrap();
-    let (nodes, mut problems) = yaml::documents(&source);
-    problems.extend(nodes.iter().flat_map(|node| read_object(node).problems));
+    let source = fs::read_to_string(file).expect("a manifest is text");
+    let (documents, mut problems) = yaml::documents(&source);
+    for document in documents {
+        let (nodes, in_list) = objects(document);
+        problems.extend(in_list);
+        problems.extend(nodes.iter().flat_map(|node| read_object(node).problems));
+    }
     problems
 }
 
@@ -54,12 +71,12 @@ fn lines(problems: &[Problem]) -> String {
 
 fn manifests(folder: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = fs::read_dir(folder)
-        .unwrap()
+        .expect("the corpus is there")
         .flat_map(|entry| {
-            let path = entry.unwrap().path();
+            let path = entry.expect("the corpus can be read").path();
             if path.is_dir() { manifests(&path) } else { vec![path] }
         })
-        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml" || extension == "json"))
         .collect();
     files.sort();
     files

@@ -93,7 +93,7 @@ impl Tables {
         let entry = entry.ok_or(Refusal::by_listener(reason, listener))?;
         match entry.refuse {
             Some(reason) => Err(Refusal { reason, listener: Some(listener), rule: Some(&entry.rule) }),
-            None => Ok(Matched { listener, rule: &entry.rule, which: entry.which }),
+            None => Ok(Matched { listener, rule: &entry.rule, which: entry.which() }),
         }
     }
 }
@@ -157,7 +157,7 @@ fn check_listener<'t>(table: &'t ListenerTable, trace: &mut impl Trace) -> Resul
 
 fn certificate<'t>(
     table: &'t ListenerTable,
-    name: Option<&Name>,
+    name: Option<&Name<'_>>,
     trace: &mut impl Trace,
 ) -> Result<&'t Certificate, Refusal<'t>> {
     let all = table.listener.handling.server_tls().map_or(&[][..], |tls| &tls.certificates);
@@ -187,7 +187,7 @@ fn http_version(offered: &[&[u8]]) -> Option<HttpVersion> {
 fn find_in_host<'t>(
     host: &'t Host,
     specificity: Specificity,
-    name: Option<&Name>,
+    name: Option<&Name<'_>>,
     request: &Request<'_>,
     trace: &mut impl Trace,
 ) -> Option<&'t Entry> {
@@ -195,7 +195,7 @@ fn find_in_host<'t>(
     let entry = host.find(request, trace);
     if entry.is_none() {
         trace.step(|| {
-            let mut offers: Vec<_> = host.entries().map(|entry| entry.describe()).collect();
+            let mut offers: Vec<_> = host.entries().map(Entry::describe).collect();
             offers.sort();
             let more = offers.len().saturating_sub(SHOWN);
             offers.truncate(SHOWN);
@@ -225,13 +225,13 @@ fn socket_step(connection: &Connection<'_>, answering: Option<&Answering<'_>>) -
     Step::Socket { address: connection.local, transport: connection.transport, listeners, more }
 }
 
-fn name_step(of: NameOf, written: Option<&str>, read: Option<&Name>) -> Step {
+fn name_step(of: NameOf, written: Option<&str>, read: Option<&Name<'_>>) -> Step {
     Step::Name { of, written: written.map(str::to_owned), read: read.map(Name::to_string) }
 }
 
 fn hostname_step<'t>(
     specificity: Specificity,
-    name: Option<&Name>,
+    name: Option<&Name<'_>>,
     rules: impl Iterator<Item = &'t RuleHandle>,
 ) -> Step {
     let mut routes: Vec<RouteId> = rules.map(|rule| rule.route().id.clone()).collect();
@@ -248,7 +248,7 @@ fn route_step(first: &RuleHandle, rest: &[RuleHandle]) -> Step {
 }
 
 /// The hostname that was found for the name.
-fn written_as(specificity: Specificity, name: Option<&Name>) -> Option<Hostname> {
+fn written_as(specificity: Specificity, name: Option<&Name<'_>>) -> Option<Hostname> {
     let name = name?.as_str();
     match specificity {
         Specificity::Any => None,

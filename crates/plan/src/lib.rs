@@ -17,6 +17,7 @@ mod listener;
 mod name;
 mod pattern;
 mod reason;
+mod rewrite;
 mod route;
 mod share;
 mod tables;
@@ -44,6 +45,7 @@ pub use listener::{Certificate, ClientCertificates, Gateway, Handling, Listener,
 pub use name::Name;
 pub use pattern::{Pattern, PatternError};
 pub use reason::Reason;
+pub use rewrite::Redirected;
 pub use route::{Group, GrpcRule, HttpRule, Route, Rules, StreamRule, Target, WeightedBackend};
 pub use share::Fate;
 pub use tables::{Change, Expects, Tables};

@@ -5,34 +5,41 @@
 
 use std::fmt;
 
-/// A hostname in lower case, without port and trailing dot, on the stack.
-#[derive(Clone, Copy)]
-pub struct Name {
-    bytes: [u8; Self::LONGEST],
-    length: u8,
+/// A hostname in lower case, without port and trailing dot: borrowed where it was written so, else on the stack.
+#[derive(Clone)]
+pub struct Name<'a>(Read<'a>);
+
+// A box would be an allocation for every name in capitals.
+#[allow(clippy::large_enum_variant)]
+#[derive(Clone)]
+enum Read<'a> {
+    AsWritten(&'a [u8]),
+    Lowered([u8; LONGEST], u8),
 }
 
-impl Name {
-    const LONGEST: usize = 253;
+const LONGEST: usize = 253;
 
+impl<'a> Name<'a> {
     /// Reads the server name of a ClientHello. `None`: it is no hostname, so that only what asks for no hostname
     /// takes it.
     #[must_use]
-    pub fn from_sni(text: &str) -> Option<Self> {
-        let text = text.strip_suffix('.').unwrap_or(text);
-        let given = text.as_bytes();
-        if given.is_empty() || given.len() > Self::LONGEST || !has_good_labels(given) {
+    #[inline]
+    pub fn from_sni(text: &'a str) -> Option<Self> {
+        let given = text.strip_suffix('.').unwrap_or(text).as_bytes();
+        if given.is_empty() || given.len() > LONGEST {
             return None;
         }
-        let mut bytes = [0; Self::LONGEST];
-        bytes[..given.len()].copy_from_slice(given);
-        bytes[..given.len()].make_ascii_lowercase();
-        Some(Self { bytes, length: given.len() as u8 })
+        match spelling(given) {
+            Spelling::Lower => Some(Self(Read::AsWritten(given))),
+            Spelling::Mixed => Some(lowered(given)),
+            Spelling::Bad => None,
+        }
     }
 
     /// Reads a Host header or the authority of a request: as an SNI, after its port is dropped.
     #[must_use]
-    pub fn from_host(text: &str) -> Option<Self> {
+    #[inline]
+    pub fn from_host(text: &'a str) -> Option<Self> {
         match text.rsplit_once(':') {
             Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) => Self::from_sni(host),
             _ => Self::from_sni(text),
@@ -45,42 +52,81 @@ impl Name {
     }
 
     #[must_use]
+    #[inline]
     pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..usize::from(self.length)]
+        match &self.0 {
+            Read::AsWritten(bytes) => bytes,
+            Read::Lowered(bytes, length) => &bytes[..usize::from(*length)],
+        }
     }
+}
+
+#[cold]
+fn lowered(given: &[u8]) -> Name<'_> {
+    let mut bytes = [0; LONGEST];
+    bytes[..given.len()].copy_from_slice(given);
+    bytes.make_ascii_lowercase();
+    Name(Read::Lowered(bytes, given.len() as u8))
+}
+
+enum Spelling {
+    Lower,
+    Mixed,
+    Bad,
 }
 
 /// Underscores are let in: no listener can be called so, but a wildcard may stand for such a name.
-fn has_good_labels(name: &[u8]) -> bool {
-    let mut previous = b'.';
-    for &byte in name {
-        let good = match byte {
-            b'.' => previous != b'.',
-            _ => byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_',
-        };
-        if !good {
-            return false;
+#[inline]
+fn spelling(name: &[u8]) -> Spelling {
+    const DOT: u8 = 1;
+    const UPPER: u8 = 2;
+    const BAD: u8 = 4;
+    // One look at a table for each byte and no branches: this is on the way of every connection and request.
+    static KINDS: [u8; 256] = {
+        let mut kinds = [BAD; 256];
+        let mut byte = 0;
+        while byte < 256 {
+            kinds[byte] = match byte as u8 {
+                b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => 0,
+                b'A'..=b'Z' => UPPER,
+                b'.' => DOT,
+                _ => BAD,
+            };
+            byte += 1;
         }
-        previous = byte;
+        kinds
+    };
+    let (mut all, mut empty_labels, mut previous) = (0, 0, DOT);
+    for byte in name {
+        let kind = KINDS[usize::from(*byte)];
+        all |= kind;
+        empty_labels |= kind & previous & DOT;
+        previous = kind;
     }
-    previous != b'.'
+    if all & BAD != 0 || empty_labels != 0 || previous == DOT {
+        Spelling::Bad
+    } else if all & UPPER != 0 {
+        Spelling::Mixed
+    } else {
+        Spelling::Lower
+    }
 }
 
-impl PartialEq for Name {
+impl PartialEq for Name<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.as_bytes() == other.as_bytes()
     }
 }
 
-impl Eq for Name {}
+impl Eq for Name<'_> {}
 
-impl fmt::Display for Name {
+impl fmt::Display for Name<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-impl fmt::Debug for Name {
+impl fmt::Debug for Name<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Name({self})")
     }

@@ -4,6 +4,7 @@
 //! The inputs are manifests as in a folder: the GatewayClass `tidegate` and Namespaces are filled in. `{cert:NAME}`
 //! and `{key:NAME}` stand for the PEM files in `golden/keys`, so that inputs stay short. A `settings.yaml` beside an
 //! input says what holds for the installation, where that is not a folder with the experimental channel.
+#![allow(clippy::unwrap_used, reason = "a test may")]
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 use similar::{ChangeTag, TextDiff};
-use tidegate_api::{Kind, Node, Object, read_object, write, yaml};
+use tidegate_api::{Kind, Node, Object, read_object, to_yaml, yaml};
 use tidegate_translate::{
     BundleVersion, Channel, Infrastructure, Resources, Settings, Source, Translation, translate,
 };
@@ -214,7 +215,7 @@ fn plan(translation: &Translation) -> String {
             plan[key] = value;
         }
     }
-    write::yaml(&plan)
+    to_yaml(&plan)
 }
 
 /// Whether a label is not just a name.
@@ -235,7 +236,7 @@ fn status(translation: &Translation) -> String {
         let notes = notes.iter().map(|note| note.message.as_str());
         statuses.insert(format!("notes on {key}"), notes.collect());
     }
-    write::yaml(&Value::Object(statuses))
+    to_yaml(&Value::Object(statuses))
 }
 
 fn difference(file: &Path, written: &str, found: &str, report: &mut String) {

@@ -1,4 +1,5 @@
 //! Whatever the way to a set of objects, its translation is the same.
+#![allow(clippy::unwrap_used, reason = "a test may")]
 
 mod support;
 

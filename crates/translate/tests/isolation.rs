@@ -1,4 +1,5 @@
 //! One bad object spoils only itself and what refers to it.
+#![allow(clippy::unwrap_used, reason = "a test may")]
 
 mod support;
 
@@ -32,15 +33,15 @@ fn affected(world: &[Value], broken: &Value) -> BTreeSet<String> {
     let mut reached = vec![broken.clone()];
     while let Some(value) = reached.pop() {
         for other in world {
-            let points_at = refers(other, &BTreeSet::from([name(&value)]));
+            // A route may take whichever Gateway is the default.
+            let by_default =
+                value["spec"]["defaultScope"] == "All" && other["spec"]["useDefaultGateways"] == "All";
+            let points_at = by_default || refers(other, &BTreeSet::from([name(&value)]));
             let is_target = matches!(
                 value["kind"].as_str(),
                 Some("BackendTLSPolicy" | "XBackendTrafficPolicy" | "ListenerSet" | "EndpointSlice")
             ) && refers(&value, &BTreeSet::from([name(other)]));
-            // A default Gateway is a parent of routes that do not name it.
-            let is_default =
-                value["spec"]["defaultScope"] == "All" && other["spec"]["useDefaultGateways"] == "All";
-            if (points_at || is_target || is_default) && names.insert(name(other)) {
+            if (points_at || is_target) && names.insert(name(other)) {
                 reached.push(other.clone());
             }
         }
@@ -89,9 +90,12 @@ proptest! {
         let after = translation(&rest);
         for (id, fragment) in &before.plan.fragments {
             let touched = owners(fragment).iter().any(|owner| affected.contains(owner));
-            // A backend that only the broken route used goes with it.
-            let unused = matches!(id, FragmentId::Backend(backend) if refers(&broken, &BTreeSet::from([backend.object.name.to_string()])))
-                || matches!(id, FragmentId::Backend(_)) && broken["kind"] != "HTTPRoute" && affected.len() > 1;
+            // A backend goes with the last route that used it.
+            let lost_a_user = |backend: &str| {
+                let mut users = world.iter().filter(|value| affected.contains(&name(value)));
+                users.any(|user| refers(user, &BTreeSet::from([backend.to_owned()])))
+            };
+            let unused = matches!(id, FragmentId::Backend(backend) if lost_a_user(&backend.object.name));
             if !touched && !unused {
                 prop_assert_eq!(after.plan.fragments.get(id), Some(fragment), "{} changed with {}", id, broken);
             }

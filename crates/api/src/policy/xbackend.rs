@@ -1,11 +1,12 @@
 //! XBackend: a backend that is no Service, with its protocol and its TLS.
 
+use crate::form::is_subdomain;
 use crate::kind::{Resource, Spec};
 use crate::policy::BackendValidation;
 use crate::read::{Map, Place, record, words};
 use crate::refs::{EXPERIMENTAL_GROUP, SecretReference};
 use crate::rules::field_fits;
-use crate::scalar::{LabelValue, Port, PreciseHostname, is_subdomain, shorten};
+use crate::scalar::{LabelValue, Port, PreciseHostname, shorten};
 use crate::session::SessionPersistence;
 
 pub type XBackend = Resource<XBackendSpec>;

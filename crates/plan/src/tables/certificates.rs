@@ -1,14 +1,15 @@
 //! Which of a listener's certificates is shown for a server name.
 
-use crate::tables::map::{SharedMap, hash_bytes};
-use crate::{Certificate, Hostname, Name};
+use crate::tables::map::{Key, SharedMap, hash_bytes};
+use crate::tables::text::Text;
+use crate::{Certificate, Name};
 
 /// The names of the certificates with the index of the first certificate that has each.
 #[derive(Clone, Default)]
 pub(crate) struct Certificates {
-    exact: SharedMap<Hostname, usize>,
+    exact: SharedMap<Text, usize>,
     /// By what follows the `*.`, which here stands for one label: that is how clients read certificates.
-    wildcard: SharedMap<Hostname, usize>,
+    wildcard: SharedMap<Text, usize>,
 }
 
 impl Certificates {
@@ -21,9 +22,9 @@ impl Certificates {
         for (index, certificate) in certificates.iter().enumerate() {
             for name in &certificate.names {
                 let map = if name.is_wildcard() { &mut all.wildcard } else { &mut all.exact };
-                let hash = hash_bytes(name.base().as_bytes());
-                if map.get(hash, |key| key == name).is_none() {
-                    map.insert(hash, name.clone(), index);
+                let text = Text::new(name.base());
+                if map.get(text.hashed(), |key| *key == text).is_none() {
+                    map.insert(text, index);
                 }
             }
         }
@@ -31,9 +32,13 @@ impl Certificates {
     }
 
     /// The one that names the server, else the one with a wildcard for it, else the first.
-    pub(crate) fn choose<'t>(&self, of: &'t [Certificate], name: Option<&Name>) -> Option<&'t Certificate> {
-        let get = |map: &SharedMap<Hostname, usize>, base: &[u8]| {
-            map.get(hash_bytes(base), |key| key.base().as_bytes() == base).copied()
+    pub(crate) fn choose<'t>(
+        &self,
+        of: &'t [Certificate],
+        name: Option<&Name<'_>>,
+    ) -> Option<&'t Certificate> {
+        let get = |map: &SharedMap<Text, usize>, base: &[u8]| {
+            map.get(hash_bytes(base), |key| key.as_bytes() == base).copied()
         };
         let index = name.filter(|_| of.len() > 1).and_then(|name| {
             let name = name.as_bytes();

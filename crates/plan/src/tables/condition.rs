@@ -17,11 +17,11 @@ pub(crate) struct Conditions {
 #[derive(Clone, Debug)]
 struct Value {
     name: Box<str>,
-    text: Text,
+    text: Expected,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Text {
+pub(crate) enum Expected {
     Exact(Box<str>),
     Pattern(Arc<Pattern>),
     /// A pattern that does not compile. Translation refuses those; one that comes all the same matches nothing.
@@ -98,7 +98,7 @@ impl Unmet<'_> {
     }
 }
 
-impl Text {
+impl Expected {
     pub(crate) fn new(matched: &TextMatch) -> Self {
         match matched {
             TextMatch::Exact(text) => Self::Exact(text.as_str().into()),
@@ -125,7 +125,7 @@ fn values(matches: &[ValueMatch], same: fn(&str, &str) -> bool) -> Box<[Value]> 
         |index: usize, name: &str| !matches[..index].iter().any(|earlier| same(earlier.name.as_str(), name));
     let counted = matches.iter().enumerate().filter(|(index, matched)| first(*index, &matched.name));
     counted
-        .map(|(_, matched)| Value { name: matched.name.as_str().into(), text: Text::new(&matched.value) })
+        .map(|(_, matched)| Value { name: matched.name.as_str().into(), text: Expected::new(&matched.value) })
         .collect()
 }
 
@@ -138,9 +138,9 @@ fn header_matches(header: &Value, request: &Request<'_>) -> bool {
     }
     let all = (0..).map_while(lines);
     match &header.text {
-        Text::Exact(expected) => joined_is(expected.as_bytes(), all),
-        Text::Pattern(pattern) => pattern.is_match(&all.collect::<Vec<_>>().join(&b',')),
-        Text::Never => false,
+        Expected::Exact(expected) => joined_is(expected.as_bytes(), all),
+        Expected::Pattern(pattern) => pattern.is_match(&all.collect::<Vec<_>>().join(&b',')),
+        Expected::Never => false,
     }
 }
 
@@ -164,7 +164,7 @@ fn query_matches(parameter: &Value, request: &Request<'_>) -> bool {
         pairs.filter(|(name, _)| unescaped(name).eq(parameter.name.bytes())).map(|(_, value)| value);
     let Some(value) = values.next() else { return false };
     match &parameter.text {
-        Text::Exact(expected) => unescaped(value).eq(expected.bytes()),
+        Expected::Exact(expected) => unescaped(value).eq(expected.bytes()),
         text => text.matches(&unescape(value)),
     }
 }

@@ -3,24 +3,32 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use crate::tables::condition::{Conditions, Text, Unmet};
+use crate::tables::condition::{Conditions, Expected, Unmet};
 use crate::tables::few::Few;
-use crate::tables::map::{SharedMap, hash_bytes};
+use crate::tables::map::{Key, SharedMap, hash_bytes};
+use crate::tables::text::Text;
 use crate::trace::{Step, Trace};
 use crate::{
     GrpcMatch, HttpMatch, PathMatch, Reason, Request, RouteHandle, RouteId, Rule, RuleHandle, Rules,
     TextMatch,
 };
 
-#[derive(Debug)]
+/// Small, because a listener may have very many and most say nothing but a path.
+#[derive(Clone, Debug)]
 pub(crate) struct Entry {
+    pub(crate) rule: RuleHandle,
+    /// Which of the rule's matches this is.
+    which: u16,
+    pub(crate) refuse: Option<Reason>,
+    /// What the request must meet beside the path under which the entry is found.
+    terms: Option<Arc<Terms>>,
+}
+
+#[derive(Debug)]
+struct Terms {
     rank: Rank,
     target: Target,
     conditions: Conditions,
-    pub(crate) rule: RuleHandle,
-    /// Which of the rule's matches this is.
-    pub(crate) which: usize,
-    pub(crate) refuse: Option<Reason>,
 }
 
 /// What must be compared of the path after the entry was found under it.
@@ -28,15 +36,15 @@ pub(crate) struct Entry {
 enum Target {
     /// Nothing: exact paths and prefixes are found by hash.
     Path,
-    Pattern(Text),
+    Pattern(Expected),
     Grpc {
-        service: Option<Text>,
-        method: Option<Text>,
+        service: Option<Expected>,
+        method: Option<Expected>,
     },
 }
 
 /// The smaller goes first. Entries are compared only with those that are kept under the same path.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     /// A longer pattern first, then with a method before without, more headers, more query parameters.
     Http {
@@ -52,8 +60,14 @@ enum Rank {
     },
 }
 
+impl Rank {
+    /// Of an HTTP match that says nothing but a path.
+    const PLAIN: Self =
+        Self::Http { pattern: Reverse(0), method: Reverse(false), headers: Reverse(0), query: Reverse(0) };
+}
+
 /// How closely a gRPC name is given: word for word, by a pattern, not at all; among equals the longer first.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Naming {
     Exact(Reverse<usize>),
     Pattern(Reverse<usize>),
@@ -61,7 +75,7 @@ enum Naming {
 }
 
 /// Everything a route of HTTP or gRPC has to say, rule by rule and match by match.
-pub(crate) fn compile(route: &RouteHandle) -> Vec<Arc<Entry>> {
+pub(crate) fn compile(route: &RouteHandle) -> Vec<Entry> {
     let count = match &route.rules {
         Rules::Http(rules) => rules.len(),
         Rules::Grpc(rules) => rules.len(),
@@ -71,28 +85,29 @@ pub(crate) fn compile(route: &RouteHandle) -> Vec<Arc<Entry>> {
     rules.flat_map(|rule| of_rule(&rule)).collect()
 }
 
-fn of_rule(rule: &RuleHandle) -> Vec<Arc<Entry>> {
-    let entry = |which, refuse, (rank, target, conditions)| {
-        Arc::new(Entry { rank, target, conditions, rule: rule.clone(), which, refuse })
+fn of_rule(rule: &RuleHandle) -> Vec<Entry> {
+    let entry = |which, refuse, terms: Terms| {
+        let terms = (terms.rank != Rank::PLAIN).then(|| Arc::new(terms));
+        Entry { rule: rule.clone(), which, refuse, terms }
     };
     match rule.rule() {
         Rule::Http(http) => {
-            let matches = http.matches.iter().enumerate();
+            let matches = (0..).zip(&http.matches);
             matches.map(|(which, matched)| entry(which, http.refuse, of_http(matched))).collect()
         }
         Rule::Grpc(grpc) => {
-            let matches = grpc.matches.iter().enumerate();
+            let matches = (0..).zip(&grpc.matches);
             matches.map(|(which, matched)| entry(which, grpc.refuse, of_grpc(matched))).collect()
         }
         Rule::Stream(_) => Vec::new(),
     }
 }
 
-fn of_http(matched: &HttpMatch) -> (Rank, Target, Conditions) {
+fn of_http(matched: &HttpMatch) -> Terms {
     let conditions = Conditions::of_http(matched);
     let (pattern, target) = match &matched.path {
         PathMatch::Exact(_) | PathMatch::Prefix(_) => (0, Target::Path),
-        PathMatch::Regex(pattern) => (pattern.chars().count(), Target::Pattern(Text::pattern(pattern))),
+        PathMatch::Regex(pattern) => (pattern.chars().count(), Target::Pattern(Expected::pattern(pattern))),
     };
     let rank = Rank::Http {
         pattern: Reverse(pattern),
@@ -100,10 +115,10 @@ fn of_http(matched: &HttpMatch) -> (Rank, Target, Conditions) {
         headers: Reverse(conditions.headers()),
         query: Reverse(conditions.query()),
     };
-    (rank, target, conditions)
+    Terms { rank, target, conditions }
 }
 
-fn of_grpc(matched: &GrpcMatch) -> (Rank, Target, Conditions) {
+fn of_grpc(matched: &GrpcMatch) -> Terms {
     let naming = |name: &Option<TextMatch>| match name {
         Some(TextMatch::Exact(text)) => Naming::Exact(Reverse(text.chars().count())),
         Some(TextMatch::Regex(text)) => Naming::Pattern(Reverse(text.chars().count())),
@@ -115,22 +130,25 @@ fn of_grpc(matched: &GrpcMatch) -> (Rank, Target, Conditions) {
         method: naming(&matched.method),
         headers: Reverse(conditions.headers()),
     };
-    let (service, method) = (matched.service.as_ref().map(Text::new), matched.method.as_ref().map(Text::new));
-    (rank, Target::Grpc { service, method }, conditions)
+    let (service, method) =
+        (matched.service.as_ref().map(Expected::new), matched.method.as_ref().map(Expected::new));
+    Terms { rank, target: Target::Grpc { service, method }, conditions }
 }
 
 impl Entry {
     /// Whether this one is looked at before the other.
     pub(crate) fn before(&self, other: &Self) -> bool {
+        let rank = |entry: &Self| entry.terms.as_ref().map_or(Rank::PLAIN, |terms| terms.rank);
         let place = |entry: &Self| (entry.rule.index(), entry.which);
         let age = by_age(self.rule.route(), other.rule.route());
-        self.rank.cmp(&other.rank).then(age).then_with(|| place(self).cmp(&place(other))).is_lt()
+        rank(self).cmp(&rank(other)).then(age).then_with(|| place(self).cmp(&place(other))).is_lt()
     }
 
     /// Why it does not apply to the request; `None`: it does.
     #[inline]
     pub(crate) fn unmet(&self, request: &Request<'_>) -> Option<Unmet<'_>> {
-        match &self.target {
+        let terms = self.terms.as_ref()?;
+        match &terms.target {
             Target::Path => {}
             Target::Pattern(pattern) => {
                 if !pattern.matches(request.path.as_bytes()) {
@@ -139,7 +157,7 @@ impl Entry {
             }
             Target::Grpc { service, method } => {
                 let asked = grpc_names(request.path);
-                let is = |wanted: &Option<Text>, asked: Option<&str>| match (wanted, asked) {
+                let is = |wanted: &Option<Expected>, asked: Option<&str>| match (wanted, asked) {
                     (None, _) => true,
                     (Some(wanted), Some(asked)) => wanted.matches(asked.as_bytes()),
                     (Some(_), None) => false,
@@ -152,19 +170,23 @@ impl Entry {
                 }
             }
         }
-        self.conditions.unmet(request)
+        terms.conditions.unmet(request)
+    }
+
+    pub(crate) fn which(&self) -> usize {
+        usize::from(self.which)
     }
 
     pub(crate) fn http(&self) -> Option<&HttpMatch> {
         match self.rule.rule() {
-            Rule::Http(rule) => rule.matches.get(self.which),
+            Rule::Http(rule) => rule.matches.get(self.which()),
             Rule::Grpc(_) | Rule::Stream(_) => None,
         }
     }
 
     pub(crate) fn grpc(&self) -> Option<&GrpcMatch> {
         match self.rule.rule() {
-            Rule::Grpc(rule) => rule.matches.get(self.which),
+            Rule::Grpc(rule) => rule.matches.get(self.which()),
             Rule::Http(_) | Rule::Stream(_) => None,
         }
     }
@@ -196,7 +218,7 @@ pub(crate) fn grpc_names(path: &str) -> Option<(&str, &str)> {
 /// The first that applies. The entries come in their order.
 #[inline]
 pub(crate) fn first_match<'t>(
-    entries: impl Iterator<Item = &'t Arc<Entry>>,
+    entries: impl Iterator<Item = &'t Entry>,
     request: &Request<'_>,
     trace: &mut impl Trace,
 ) -> Option<&'t Entry> {
@@ -206,7 +228,7 @@ pub(crate) fn first_match<'t>(
             route: entry.rule.route().id.clone(),
             rule: entry.rule.index(),
             name: entry.rule.name().map(str::to_owned),
-            which: entry.which,
+            which: entry.which(),
             on: entry.describe(),
             miss: unmet.map(Unmet::to_miss),
         });
@@ -218,23 +240,23 @@ pub(crate) fn first_match<'t>(
 }
 
 /// Entries by a text that must be met word for word.
-pub(crate) type ByText = SharedMap<Arc<str>, Few<Arc<Entry>>>;
+pub(crate) type ByText = SharedMap<Text, Few<Entry>>;
 
 #[inline]
-pub(crate) fn get<'t>(map: &'t ByText, text: &[u8]) -> Option<&'t Few<Arc<Entry>>> {
+pub(crate) fn get<'t>(map: &'t ByText, text: &[u8]) -> Option<&'t Few<Entry>> {
     map.get(hash_bytes(text), |key| key.as_bytes() == text)
 }
 
 /// Whether the text is new.
-pub(crate) fn add(map: &mut ByText, text: &str, entry: &Arc<Entry>) -> bool {
-    let hash = hash_bytes(text.as_bytes());
-    match map.get_mut(hash, |key| **key == *text) {
+pub(crate) fn add(map: &mut ByText, text: &str, entry: &Entry) -> bool {
+    let text = Text::new(text);
+    match map.get_mut(text.hashed(), |key| *key == text) {
         Some(few) => {
-            few.insert(Arc::clone(entry), |a, b| a.before(b));
+            few.insert(entry.clone(), Entry::before);
             false
         }
         None => {
-            map.insert(hash, text.into(), Few::new(Arc::clone(entry)));
+            map.insert(text, Few::new(entry.clone()));
             true
         }
     }
@@ -242,15 +264,17 @@ pub(crate) fn add(map: &mut ByText, text: &str, entry: &Arc<Entry>) -> bool {
 
 /// Whether the text is gone altogether.
 pub(crate) fn remove(map: &mut ByText, text: &str, route: &RouteId) -> bool {
-    let hash = hash_bytes(text.as_bytes());
-    let Some(few) = map.get_mut(hash, |key| **key == *text) else { return false };
-    if few.remove(|entry| entry.is_of(route)) {
-        return false;
+    let text = Text::new(text);
+    let emptied = map
+        .get_mut(text.hashed(), |key| *key == text)
+        .is_some_and(|few| !few.remove(|entry| entry.is_of(route)));
+    if emptied {
+        map.remove(text.hashed(), |key| *key == text);
     }
-    map.remove(hash, |key| **key == *text).is_some()
+    emptied
 }
 
-pub(crate) fn add_sorted(entries: &mut Vec<Arc<Entry>>, entry: &Arc<Entry>) {
+pub(crate) fn add_sorted(entries: &mut Vec<Entry>, entry: &Entry) {
     let at = entries.partition_point(|other| !entry.before(other));
-    entries.insert(at, Arc::clone(entry));
+    entries.insert(at, entry.clone());
 }

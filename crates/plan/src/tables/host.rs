@@ -13,169 +13,164 @@ use crate::{PathMatch, Request, RouteId, TextMatch};
 /// any other to the HTTP routes first.
 #[derive(Clone, Default)]
 pub(crate) struct Host {
-    http: Paths,
-    grpc: Option<Box<Methods>>,
+    /// The prefix `/`, which matches every HTTP request and is all that most routes have: kept in place.
+    root: Option<Few<Entry>>,
+    more: Option<Arc<More>>,
+}
+
+#[derive(Clone, Default)]
+struct More {
+    paths: Paths,
+    methods: Methods,
 }
 
 impl Host {
     #[inline]
     pub(crate) fn find<'t>(&'t self, request: &Request<'_>, trace: &mut impl Trace) -> Option<&'t Entry> {
-        let Some(grpc) = &self.grpc else { return self.http.find(request, trace) };
-        if is_grpc(request) {
-            grpc.find(request, trace).or_else(|| self.http.find(request, trace))
-        } else {
-            self.http.find(request, trace).or_else(|| grpc.find(request, trace))
+        match &self.more {
+            None => self.find_root(request, trace),
+            Some(more) if more.methods.is_empty() => self.find_http(&more.paths, request, trace),
+            Some(more) if is_grpc(request) => {
+                more.methods.find(request, trace).or_else(|| self.find_http(&more.paths, request, trace))
+            }
+            Some(more) => {
+                self.find_http(&more.paths, request, trace).or_else(|| more.methods.find(request, trace))
+            }
         }
     }
 
-    pub(crate) fn add(&mut self, entry: &Arc<Entry>) {
-        if entry.http().is_some() {
-            self.http.add(entry);
-        } else {
-            self.grpc.get_or_insert_default().add(entry);
+    fn find_http<'t>(
+        &'t self,
+        paths: &'t Paths,
+        request: &Request<'_>,
+        trace: &mut impl Trace,
+    ) -> Option<&'t Entry> {
+        paths.find(request, trace).or_else(|| self.find_root(request, trace))
+    }
+
+    #[inline]
+    fn find_root<'t>(&'t self, request: &Request<'_>, trace: &mut impl Trace) -> Option<&'t Entry> {
+        first_match(self.root.iter().flat_map(Few::iter), request, trace)
+    }
+
+    pub(crate) fn add(&mut self, entry: &Entry) {
+        match (place(entry), &mut self.root) {
+            (Place::Root, None) => self.root = Some(Few::new(entry.clone())),
+            (Place::Root, Some(few)) => few.insert(entry.clone(), Entry::before),
+            (place, _) => Arc::make_mut(self.more.get_or_insert_default()).add(&place, entry),
         }
     }
 
-    /// Takes out the route, whose entry this is.
+    /// Takes out the route whose entry this is from where the entry is.
     pub(crate) fn remove(&mut self, entry: &Entry) {
-        if entry.http().is_some() {
-            self.http.remove(entry);
-        } else if let Some(grpc) = &mut self.grpc {
-            grpc.remove(entry);
-            if grpc.is_empty() {
-                self.grpc = None;
+        let route = &entry.rule.route().id;
+        match (place(entry), &mut self.root, &mut self.more) {
+            (Place::Root, Some(few), _) => {
+                if !few.remove(|other| other.is_of(route)) {
+                    self.root = None;
+                }
+            }
+            (Place::Root, None, _) | (_, _, None) => {}
+            (place, _, Some(more)) => {
+                let more = Arc::make_mut(more);
+                more.remove(&place, route);
+                if more.is_empty() {
+                    self.more = None;
+                }
             }
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.http.is_empty() && self.grpc.is_none()
+        self.root.is_none() && self.more.is_none()
     }
 
     /// In no order.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
-        self.http.entries().chain(self.grpc.iter().flat_map(|grpc| grpc.entries()))
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.root.iter().flat_map(Few::iter).chain(self.more.iter().flat_map(|more| more.entries()))
     }
 }
 
-fn is_grpc(request: &Request<'_>) -> bool {
-    request.headers.value("content-type", 0).is_some_and(|value| value.starts_with(b"application/grpc"))
-}
-
-/// HTTP matches by path: exact, then patterns, then prefixes from the longest down.
-#[derive(Clone, Default)]
-struct Paths {
-    exact: ByText,
-    patterns: Vec<Arc<Entry>>,
-    /// Without the slash at the end.
-    prefixes: ByText,
-    /// How many elements the prefixes have.
-    depths: Depths,
-    /// The prefix `/`, which matches every request and is the one most routes have.
-    root: Option<Few<Arc<Entry>>>,
-}
-
-impl Paths {
-    #[inline]
-    fn find<'t>(&'t self, request: &Request<'_>, trace: &mut impl Trace) -> Option<&'t Entry> {
-        let path = request.path.as_bytes();
-        if !self.exact.is_empty()
-            && let Some(entries) = entry::get(&self.exact, path)
-            && let Some(entry) = first_match(entries.iter(), request, trace)
-        {
-            return Some(entry);
-        }
-        if let Some(entry) = first_match(self.patterns.iter(), request, trace) {
-            return Some(entry);
-        }
-        if !self.depths.is_empty()
-            && let Some(entry) = self.find_prefix(path, request, trace)
-        {
-            return Some(entry);
-        }
-        first_match(self.root.iter().flat_map(Few::iter), request, trace)
-    }
-
-    fn find_prefix<'t>(
-        &'t self,
-        path: &[u8],
-        request: &Request<'_>,
-        trace: &mut impl Trace,
-    ) -> Option<&'t Entry> {
-        let mut end = path.len();
-        let mut depth = path.iter().filter(|byte| **byte == b'/').count();
-        while depth > 0 {
-            let prefix = &path[..end];
-            if self.depths.has(depth)
-                && let Some(entries) = entry::get(&self.prefixes, prefix)
-                && let Some(entry) = first_match(entries.iter(), request, trace)
-            {
-                return Some(entry);
-            }
-            end = prefix.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
-            depth -= 1;
-        }
-        None
-    }
-
-    fn add(&mut self, entry: &Arc<Entry>) {
-        match place(entry) {
+impl More {
+    fn add(&mut self, place: &Place<'_>, entry: &Entry) {
+        match place {
+            Place::Root => {}
             Place::Exact(path) => {
-                entry::add(&mut self.exact, path, entry);
+                entry::add(&mut self.paths.exact, path, entry);
             }
-            Place::Pattern => add_sorted(&mut self.patterns, entry),
-            Place::Root => match &mut self.root {
-                Some(few) => few.insert(Arc::clone(entry), |a, b| a.before(b)),
-                None => self.root = Some(Few::new(Arc::clone(entry))),
-            },
+            Place::Pattern => add_sorted(&mut self.paths.patterns, entry),
             Place::Prefix(prefix) => {
-                if entry::add(&mut self.prefixes, prefix, entry) {
-                    self.depths.add(depth(prefix));
+                if entry::add(&mut self.paths.prefixes, prefix, entry) {
+                    self.paths.depths.add(depth(prefix));
                 }
             }
+            Place::Rpc(path) => {
+                entry::add(&mut self.methods.exact, path, entry);
+            }
+            Place::Service(service) => {
+                entry::add(&mut self.methods.services, service, entry);
+            }
+            Place::OtherRpc => add_sorted(&mut self.methods.others, entry),
         }
     }
 
-    fn remove(&mut self, entry: &Entry) {
-        let route = &entry.rule.route().id;
-        match place(entry) {
+    fn remove(&mut self, place: &Place<'_>, route: &RouteId) {
+        match place {
+            Place::Root => {}
             Place::Exact(path) => {
-                entry::remove(&mut self.exact, path, route);
+                entry::remove(&mut self.paths.exact, path, route);
             }
-            Place::Pattern => self.patterns.retain(|other| !other.is_of(route)),
-            Place::Root => {
-                if let Some(few) = &mut self.root
-                    && !few.remove(|other| other.is_of(route))
-                {
-                    self.root = None;
-                }
-            }
+            Place::Pattern => self.paths.patterns.retain(|other| !other.is_of(route)),
             Place::Prefix(prefix) => {
-                if entry::remove(&mut self.prefixes, prefix, route) {
-                    self.depths.remove(depth(prefix));
+                if entry::remove(&mut self.paths.prefixes, prefix, route) {
+                    self.paths.depths.remove(depth(prefix));
                 }
             }
+            Place::Rpc(path) => {
+                entry::remove(&mut self.methods.exact, path, route);
+            }
+            Place::Service(service) => {
+                entry::remove(&mut self.methods.services, service, route);
+            }
+            Place::OtherRpc => self.methods.others.retain(|other| !other.is_of(route)),
         }
     }
 
     fn is_empty(&self) -> bool {
-        self.root.is_none() && self.exact.is_empty() && self.prefixes.is_empty() && self.patterns.is_empty()
+        let Paths { exact, patterns, prefixes, depths: _ } = &self.paths;
+        exact.is_empty() && patterns.is_empty() && prefixes.is_empty() && self.methods.is_empty()
     }
 
-    fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
-        let kept = self.exact.iter().chain(self.prefixes.iter()).flat_map(|(_, few)| few.iter());
-        kept.chain(&self.patterns).chain(self.root.iter().flat_map(Few::iter))
+    fn entries(&self) -> impl Iterator<Item = &Entry> {
+        let (paths, methods) = (&self.paths, &self.methods);
+        let maps = [&paths.exact, &paths.prefixes, &methods.exact, &methods.services];
+        let by_text = maps.into_iter().flat_map(ByText::iter).flat_map(|(_, few)| few.iter());
+        by_text.chain(&paths.patterns).chain(&methods.others)
     }
 }
 
+/// Where an entry is kept.
 enum Place<'e> {
+    Root,
     Exact(&'e str),
     Pattern,
+    /// Without the slash at the end.
     Prefix(&'e str),
-    Root,
+    Rpc(String),
+    Service(&'e str),
+    OtherRpc,
 }
 
 fn place(entry: &Entry) -> Place<'_> {
+    if let Some(matched) = entry.grpc() {
+        return match (&matched.service, &matched.method) {
+            (Some(TextMatch::Exact(service)), Some(TextMatch::Exact(method))) => {
+                Place::Rpc(format!("/{service}/{method}"))
+            }
+            (Some(TextMatch::Exact(service)), _) => Place::Service(service),
+            _ => Place::OtherRpc,
+        };
+    }
     match entry.http().map(|matched| &matched.path) {
         Some(PathMatch::Exact(path)) => Place::Exact(path),
         Some(PathMatch::Prefix(prefix)) => match prefix.strip_suffix('/').unwrap_or(prefix) {
@@ -190,12 +185,59 @@ fn depth(prefix: &str) -> usize {
     prefix.bytes().filter(|byte| *byte == b'/').count()
 }
 
+fn is_grpc(request: &Request<'_>) -> bool {
+    request.headers.value("content-type", 0).is_some_and(|value| value.starts_with(b"application/grpc"))
+}
+
+/// HTTP matches by path: exact, then patterns, then prefixes from the longest down.
+#[derive(Clone, Default)]
+struct Paths {
+    exact: ByText,
+    patterns: Vec<Entry>,
+    prefixes: ByText,
+    /// How many elements the prefixes have.
+    depths: Depths,
+}
+
+impl Paths {
+    fn find<'t>(&'t self, request: &Request<'_>, trace: &mut impl Trace) -> Option<&'t Entry> {
+        if !self.exact.is_empty()
+            && let Some(entries) = entry::get(&self.exact, request.path.as_bytes())
+            && let Some(entry) = first_match(entries.iter(), request, trace)
+        {
+            return Some(entry);
+        }
+        if let Some(entry) = first_match(self.patterns.iter(), request, trace) {
+            return Some(entry);
+        }
+        if self.depths.is_empty() { None } else { self.find_prefix(request, trace) }
+    }
+
+    fn find_prefix<'t>(&'t self, request: &Request<'_>, trace: &mut impl Trace) -> Option<&'t Entry> {
+        let mut prefix = request.path.as_bytes();
+        let mut depth = prefix.iter().filter(|byte| **byte == b'/').count();
+        while depth > 0 {
+            if self.depths.has(depth)
+                && let Some(entries) = entry::get(&self.prefixes, prefix)
+                && let Some(entry) = first_match(entries.iter(), request, trace)
+            {
+                return Some(entry);
+            }
+            let end = prefix.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+            prefix = &prefix[..end];
+            depth -= 1;
+        }
+        None
+    }
+}
+
 /// gRPC matches by the names they give: service and method, the service alone, then what has no exact service.
 #[derive(Clone, Default)]
 struct Methods {
+    /// By the path that the two names make.
     exact: ByText,
     services: ByText,
-    others: Vec<Arc<Entry>>,
+    others: Vec<Entry>,
 }
 
 impl Methods {
@@ -211,48 +253,7 @@ impl Methods {
         first_match(self.others.iter(), request, trace)
     }
 
-    fn add(&mut self, entry: &Arc<Entry>) {
-        match exact_names(entry) {
-            (Some(service), Some(method)) => {
-                entry::add(&mut self.exact, &format!("/{service}/{method}"), entry);
-            }
-            (Some(service), None) => {
-                entry::add(&mut self.services, service, entry);
-            }
-            (None, _) => add_sorted(&mut self.others, entry),
-        }
-    }
-
-    fn remove(&mut self, entry: &Entry) {
-        let route: &RouteId = &entry.rule.route().id;
-        match exact_names(entry) {
-            (Some(service), Some(method)) => {
-                entry::remove(&mut self.exact, &format!("/{service}/{method}"), route);
-            }
-            (Some(service), None) => {
-                entry::remove(&mut self.services, service, route);
-            }
-            (None, _) => self.others.retain(|other| !other.is_of(route)),
-        }
-    }
-
     fn is_empty(&self) -> bool {
         self.exact.is_empty() && self.services.is_empty() && self.others.is_empty()
     }
-
-    fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
-        let kept = self.exact.iter().chain(self.services.iter()).flat_map(|(_, few)| few.iter());
-        kept.chain(&self.others)
-    }
-}
-
-fn exact_names(entry: &Entry) -> (Option<&str>, Option<&str>) {
-    fn exact(name: Option<&TextMatch>) -> Option<&str> {
-        match name {
-            Some(TextMatch::Exact(text)) => Some(text),
-            Some(TextMatch::Regex(_)) | None => None,
-        }
-    }
-    let matched = entry.grpc();
-    (exact(matched.and_then(|m| m.service.as_ref())), exact(matched.and_then(|m| m.method.as_ref())))
 }

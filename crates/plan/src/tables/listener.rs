@@ -1,7 +1,5 @@
 //! One listener with the routes it accepted, compiled.
 
-use std::sync::Arc;
-
 use crate::tables::certificates::Certificates;
 use crate::tables::entry::{self, Entry, by_age};
 use crate::tables::few::Few;
@@ -19,7 +17,7 @@ pub(crate) struct ListenerTable {
 #[derive(Clone)]
 pub(crate) enum Routes {
     /// By hostname as written; HTTP and HTTPS.
-    Http(Names<Arc<Host>>),
+    Http(Names<Host>),
     /// By hostname as written, the older route first; passthrough and terminated TLS.
     Tls(Names<Few<RuleHandle>>),
     /// The older first; TCP and UDP.
@@ -29,7 +27,7 @@ pub(crate) enum Routes {
 /// A route as the tables keep it, compiled once for all its listeners.
 pub(crate) struct CompiledRoute {
     pub(crate) route: RouteHandle,
-    entries: Vec<Arc<Entry>>,
+    entries: Vec<Entry>,
 }
 
 impl CompiledRoute {
@@ -75,9 +73,9 @@ impl ListenerTable {
                 for name in names {
                     hosts.change(name, |host| {
                         let mut new = None;
-                        let host = host.map_or_else(|| new.insert(Host::default()), Arc::make_mut);
+                        let host = host.unwrap_or_else(|| new.insert(Host::default()));
                         compiled.entries.iter().for_each(|entry| host.add(entry));
-                        new.map_or(Change::Keep, |host| Change::Set(Arc::new(host)))
+                        new.map_or(Change::Keep, Change::Set)
                     });
                 }
             }
@@ -108,7 +106,7 @@ impl ListenerTable {
             Routes::Http(hosts) => {
                 for name in names {
                     hosts.change(name, |host| {
-                        let Some(host) = host.map(Arc::make_mut) else { return Change::Keep };
+                        let Some(host) = host else { return Change::Keep };
                         compiled.entries.iter().for_each(|entry| host.remove(entry));
                         if host.is_empty() { Change::Remove } else { Change::Keep }
                     });

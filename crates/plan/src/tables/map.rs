@@ -1,8 +1,9 @@
 //! A hash map whose copies share what they have in common: a copy costs nothing, and a change to it costs a few
 //! small blocks, however large the map is. It knows nothing of what it holds.
 //!
-//! It is a tree by the upper bits of the hash, 64 ways a level, with small open-addressed tables at its leaves: a
-//! lookup among 100,000 keys reads two small branches and then goes straight to the slot.
+//! It is a tree by the upper bits of the hash, 64 ways a level. At its leaves, entries lie close together behind a
+//! row of tags, some bits of each entry's hash: the tags of 100,000 keys stay in a cache where the entries do not,
+//! so that a key costs one distant read if it is there and none if it is not.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -15,27 +16,39 @@ pub(crate) struct SharedMap<K, V> {
     len: usize,
 }
 
+pub(crate) trait Key: Clone + PartialEq {
+    fn hashed(&self) -> u64;
+}
+
 enum Node<K, V> {
     Empty,
-    Leaf(Leaf<K, V>),
+    Leaf(Arc<Leaf<K, V>>),
     Branch(Arc<[Node<K, V>]>),
 }
 
-/// A power of two of slots, probed one after the other from where the lower bits of the hash point to.
-type Leaf<K, V> = Arc<[Option<Slot<K, V>>]>;
-
 #[derive(Clone)]
-struct Slot<K, V> {
-    hash: u64,
-    key: K,
-    value: V,
+struct Leaf<K, V> {
+    /// A key's tag is in the group that its hash names, or, if that was full, in the next.
+    groups: [Group; GROUPS],
+    entries: Vec<(K, V)>,
 }
 
+#[derive(Clone, Copy, Default)]
+struct Group {
+    /// A byte each, 0 where there is none.
+    tags: u64,
+    /// Where the entry of each is.
+    places: [u8; GROUP],
+}
+
+const GROUP: usize = 8;
+const GROUPS: usize = 8;
 const BITS: u32 = 6;
 const WAYS: usize = 1 << BITS;
-/// A leaf with more entries is split into a branch...
+/// A leaf with more entries is split into a branch, unless the bits for it are used up, as they are for keys with
+/// one hash.
 const LEAF_ENTRIES: usize = 48;
-/// ...unless the bits for it are used up, as they are for keys with one hash.
+const FIRST_SHIFT: u32 = 64 - BITS;
 const LAST_SHIFT: u32 = 64 - 8 * BITS;
 
 /// The hash under which text is kept in every map of this process. Names come from strangers: the seed is random.
@@ -46,6 +59,7 @@ pub(crate) fn hash_bytes(bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
+/// The same for keys that are not text.
 #[inline]
 pub(crate) fn hash_of(key: &impl Hash) -> u64 {
     let mut hasher = hasher();
@@ -71,37 +85,33 @@ impl<K, V> SharedMap<K, V> {
         self.len == 0
     }
 
+    /// The value of the key that has this hash and `is` meant.
     #[inline]
     pub(crate) fn get(&self, hash: u64, is: impl Fn(&K) -> bool) -> Option<&V> {
         let mut node = &self.root;
-        let mut shift = 64 - BITS;
+        let mut shift = FIRST_SHIFT;
         loop {
             match node {
                 Node::Empty => return None,
                 Node::Branch(children) => node = &children[way(hash, shift)],
-                Node::Leaf(slots) => {
-                    let at = find(slots, hash, is)?;
-                    return slots[at].as_ref().map(|slot| &slot.value);
-                }
+                Node::Leaf(leaf) => return leaf.find(hash, is).map(|at| &leaf.entries[at].1),
             }
             shift -= BITS;
         }
     }
 
+    /// In no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         let mut nodes = vec![&self.root];
-        let mut slots: &[Option<Slot<K, V>>] = &[];
+        let mut entries = [].iter();
         std::iter::from_fn(move || {
             loop {
-                while let Some((slot, rest)) = slots.split_first() {
-                    slots = rest;
-                    if let Some(slot) = slot {
-                        return Some((&slot.key, &slot.value));
-                    }
+                if let Some((key, value)) = entries.next() {
+                    return Some((key, value));
                 }
                 match nodes.pop()? {
                     Node::Empty => {}
-                    Node::Leaf(leaf) => slots = leaf,
+                    Node::Leaf(leaf) => entries = leaf.entries.iter(),
                     Node::Branch(children) => nodes.extend(children.iter()),
                 }
             }
@@ -109,36 +119,34 @@ impl<K, V> SharedMap<K, V> {
     }
 }
 
-impl<K: Clone, V: Clone> SharedMap<K, V> {
+impl<K: Key, V: Clone> SharedMap<K, V> {
     /// Puts the value in; a value that was there under an equal key goes.
-    pub(crate) fn insert(&mut self, hash: u64, key: K, value: V)
-    where
-        K: PartialEq,
-    {
-        if insert(&mut self.root, 64 - BITS, Slot { hash, key, value }) {
+    pub(crate) fn insert(&mut self, key: K, value: V) {
+        if insert(&mut self.root, FIRST_SHIFT, key.hashed(), (key, value)) {
             self.len += 1;
         }
     }
 
-    pub(crate) fn remove(&mut self, hash: u64, is: impl Fn(&K) -> bool) -> Option<V> {
-        let gone = remove(&mut self.root, 64 - BITS, hash, &is);
-        self.len -= usize::from(gone.is_some());
-        gone
+    pub(crate) fn remove(&mut self, hash: u64, is: impl Fn(&K) -> bool) {
+        // Asked first, here and below, so that a key that is not there copies nothing.
+        if self.get(hash, &is).is_some() {
+            remove(&mut self.root, FIRST_SHIFT, hash, &is);
+            self.len -= 1;
+        }
     }
 
     /// The value to be changed in place: what other copies of the map share with it is copied first.
     pub(crate) fn get_mut(&mut self, hash: u64, is: impl Fn(&K) -> bool) -> Option<&mut V> {
-        // Asked first, so that a key that is not there copies nothing.
         self.get(hash, &is)?;
         let mut node = &mut self.root;
-        let mut shift = 64 - BITS;
+        let mut shift = FIRST_SHIFT;
         loop {
             match node {
                 Node::Empty => return None,
                 Node::Branch(children) => node = &mut Arc::make_mut(children)[way(hash, shift)],
-                Node::Leaf(slots) => {
-                    let at = find(slots, hash, is)?;
-                    return Arc::make_mut(slots)[at].as_mut().map(|slot| &mut slot.value);
+                Node::Leaf(leaf) => {
+                    let at = leaf.find(hash, is)?;
+                    return Some(&mut Arc::make_mut(leaf).entries[at].1);
                 }
             }
             shift -= BITS;
@@ -151,127 +159,122 @@ const fn way(hash: u64, shift: u32) -> usize {
     (hash >> shift) as usize & (WAYS - 1)
 }
 
+/// Tag and group are from the other end of the hash than the way, so that they tell apart what the way did not.
 #[inline]
-fn find<K, V>(slots: &[Option<Slot<K, V>>], hash: u64, is: impl Fn(&K) -> bool) -> Option<usize> {
-    let mask = slots.len() - 1;
-    let start = hash as usize & mask;
-    for step in 0..slots.len() {
-        let at = (start + step) & mask;
-        match &slots[at] {
-            None => return None,
-            Some(slot) if slot.hash == hash && is(&slot.key) => return Some(at),
-            Some(_) => {}
-        }
+const fn tag(hash: u64) -> u64 {
+    if hash as u8 == 0 { 1 } else { hash as u8 as u64 }
+}
+
+/// The order in which groups are tried for a hash.
+#[inline]
+fn probes(hash: u64) -> impl Iterator<Item = usize> {
+    let first = (hash >> 8) as usize;
+    (first..first + GROUPS).map(|group| group % GROUPS)
+}
+
+const ONES: u64 = u64::from_le_bytes([1; GROUP]);
+
+impl Group {
+    /// The places with this tag and perhaps, behind one of them, a place that only looks so.
+    #[inline]
+    fn with(&self, tag: u64) -> impl Iterator<Item = usize> + use<> {
+        let zero_where_same = self.tags ^ (tag * ONES);
+        let mut found = zero_where_same.wrapping_sub(ONES) & !zero_where_same & (ONES << 7);
+        std::iter::from_fn(move || {
+            let place = (found != 0).then(|| found.trailing_zeros() as usize / 8);
+            found &= found.wrapping_sub(1);
+            place
+        })
     }
-    None
+
+    #[inline]
+    fn free(&self) -> Option<usize> {
+        self.with(0).next()
+    }
+}
+
+impl<K, V> Leaf<K, V> {
+    #[inline]
+    fn find(&self, hash: u64, is: impl Fn(&K) -> bool) -> Option<usize> {
+        for group in probes(hash).map(|at| &self.groups[at]) {
+            for place in group.with(tag(hash)) {
+                let at = usize::from(group.places[place]);
+                if is(&self.entries[at].0) {
+                    return Some(at);
+                }
+            }
+            if group.free().is_some() {
+                return None;
+            }
+        }
+        // No tag was free for these, which happens to keys with one hash.
+        (GROUPS * GROUP..self.entries.len()).find(|at| is(&self.entries[*at].0))
+    }
+
+    fn push(&mut self, hash: u64, entry: (K, V)) {
+        let free = |group: usize| self.groups[group].free().map(|place| (group, place));
+        if let Some((group, place)) = probes(hash).find_map(free) {
+            self.groups[group].tags |= tag(hash) << (8 * place);
+            self.groups[group].places[place] = self.entries.len() as u8;
+        }
+        self.entries.push(entry);
+    }
+}
+
+fn leaf<K: Key, V>(entries: impl Iterator<Item = (K, V)>) -> Node<K, V> {
+    let mut leaf = Leaf { groups: [Group::default(); GROUPS], entries: Vec::new() };
+    for entry in entries {
+        leaf.push(entry.0.hashed(), entry);
+    }
+    if leaf.entries.is_empty() { Node::Empty } else { Node::Leaf(Arc::new(leaf)) }
 }
 
 /// Whether the key is new.
-fn insert<K: Clone + PartialEq, V: Clone>(node: &mut Node<K, V>, shift: u32, slot: Slot<K, V>) -> bool {
+fn insert<K: Key, V: Clone>(node: &mut Node<K, V>, shift: u32, hash: u64, entry: (K, V)) -> bool {
     match node {
         Node::Empty => {
-            *node = leaf(vec![slot]);
+            *node = leaf(std::iter::once(entry));
             true
         }
         Node::Branch(children) => {
-            let child = &mut Arc::make_mut(children)[way(slot.hash, shift)];
-            insert(child, shift - BITS, slot)
+            let child = &mut Arc::make_mut(children)[way(hash, shift)];
+            insert(child, shift - BITS, hash, entry)
         }
-        Node::Leaf(slots) => {
-            if let Some(at) = find(slots, slot.hash, |key| *key == slot.key) {
-                Arc::make_mut(slots)[at] = Some(slot);
-                return false;
+        Node::Leaf(leaf) => {
+            let there = leaf.find(hash, |key| *key == entry.0);
+            let full = leaf.entries.len() >= LEAF_ENTRIES && shift > LAST_SHIFT;
+            match there {
+                Some(at) => Arc::make_mut(leaf).entries[at] = entry,
+                None if !full => Arc::make_mut(leaf).push(hash, entry),
+                None => {
+                    let entries = std::mem::take(&mut Arc::make_mut(leaf).entries);
+                    *node = branch(entries, shift);
+                    return insert(node, shift, hash, entry);
+                }
             }
-            let entries = slots.iter().flatten().count();
-            if has_room(entries + 1, slots.len()) {
-                place(Arc::make_mut(slots), slot);
-                return true;
-            }
-            let mut entries = take(slots);
-            entries.push(slot);
-            *node = if entries.len() > LEAF_ENTRIES && shift > LAST_SHIFT {
-                branch(entries, shift)
-            } else {
-                leaf(entries)
-            };
-            true
+            there.is_none()
         }
     }
 }
 
-fn remove<K: Clone, V: Clone>(
-    node: &mut Node<K, V>,
-    shift: u32,
-    hash: u64,
-    is: &impl Fn(&K) -> bool,
-) -> Option<V> {
+fn branch<K: Key, V>(entries: Vec<(K, V)>, shift: u32) -> Node<K, V> {
+    let mut parts: Vec<Vec<(K, V)>> = (0..WAYS).map(|_| Vec::new()).collect();
+    for entry in entries {
+        parts[way(entry.0.hashed(), shift)].push(entry);
+    }
+    Node::Branch(parts.into_iter().map(|part| leaf(part.into_iter())).collect())
+}
+
+fn remove<K: Key, V: Clone>(node: &mut Node<K, V>, shift: u32, hash: u64, is: &impl Fn(&K) -> bool) {
     match node {
-        Node::Empty => None,
+        Node::Empty => {}
         Node::Branch(children) => {
-            let at = way(hash, shift);
-            let gone = remove(&mut Arc::make_mut(children)[at], shift - BITS, hash, is);
+            remove(&mut Arc::make_mut(children)[way(hash, shift)], shift - BITS, hash, is);
             if children.iter().all(|child| matches!(child, Node::Empty)) {
                 *node = Node::Empty;
             }
-            gone
         }
-        Node::Leaf(slots) => {
-            let at = find(slots, hash, is)?;
-            let gone = slots[at].clone().map(|slot| slot.value);
-            // The others are placed anew: a hole would end the probing for those behind it.
-            let rest: Vec<_> = slots
-                .iter()
-                .enumerate()
-                .filter(|(index, _)| *index != at)
-                .filter_map(|(_, slot)| slot.clone())
-                .collect();
-            *node = if rest.is_empty() { Node::Empty } else { leaf(rest) };
-            gone
-        }
-    }
-}
-
-/// Few entries may fill all slots, as they do in the many small maps; with more, a quarter stays free.
-fn has_room(entries: usize, slots: usize) -> bool {
-    if slots <= 2 { entries <= slots } else { entries * 4 <= slots * 3 }
-}
-
-fn leaf<K: Clone, V: Clone>(entries: Vec<Slot<K, V>>) -> Node<K, V> {
-    let mut size = 1;
-    while !has_room(entries.len(), size) {
-        size *= 2;
-    }
-    let mut slots = vec![None; size];
-    for slot in entries {
-        place(&mut slots, slot);
-    }
-    Node::Leaf(slots.into())
-}
-
-fn branch<K: Clone, V: Clone>(entries: Vec<Slot<K, V>>, shift: u32) -> Node<K, V> {
-    let mut parts = vec![Vec::new(); WAYS];
-    for slot in entries {
-        parts[way(slot.hash, shift)].push(slot);
-    }
-    Node::Branch(
-        parts.into_iter().map(|part| if part.is_empty() { Node::Empty } else { leaf(part) }).collect(),
-    )
-}
-
-fn place<K, V>(slots: &mut [Option<Slot<K, V>>], slot: Slot<K, V>) {
-    let mask = slots.len() - 1;
-    let mut at = slot.hash as usize & mask;
-    while slots[at].is_some() {
-        at = (at + 1) & mask;
-    }
-    slots[at] = Some(slot);
-}
-
-/// The entries of a leaf that is about to be replaced: moved out if nobody else has it.
-fn take<K: Clone, V: Clone>(slots: &mut Leaf<K, V>) -> Vec<Slot<K, V>> {
-    match Arc::get_mut(slots) {
-        Some(slots) => slots.iter_mut().filter_map(Option::take).collect(),
-        None => slots.iter().flatten().cloned().collect(),
+        Node::Leaf(old) => *node = leaf(old.entries.iter().filter(|(key, _)| !is(key)).cloned()),
     }
 }
 
@@ -291,7 +294,7 @@ impl<K, V> Clone for Node<K, V> {
     fn clone(&self) -> Self {
         match self {
             Self::Empty => Self::Empty,
-            Self::Leaf(slots) => Self::Leaf(Arc::clone(slots)),
+            Self::Leaf(leaf) => Self::Leaf(Arc::clone(leaf)),
             Self::Branch(children) => Self::Branch(Arc::clone(children)),
         }
     }
@@ -305,16 +308,17 @@ mod tests {
 
     use super::*;
 
-    fn get(map: &SharedMap<u16, u16>, key: u16, hash: u64) -> Option<u16> {
-        map.get(hash, |k| *k == key).copied()
-    }
+    /// A key with a hash of some quality: spread, equal in the upper bits, equal altogether.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+    struct Number(u16, u8);
 
-    /// Hashes of all qualities: spread, equal in the upper bits, equal altogether.
-    fn hash(key: u16, quality: u8) -> u64 {
-        match quality {
-            0 => hash_of(&key),
-            1 => u64::from(key),
-            _ => 7,
+    impl Key for Number {
+        fn hashed(&self) -> u64 {
+            match self.1 {
+                0 => hash_of(&self.0),
+                1 => u64::from(self.0),
+                _ => 7,
+            }
         }
     }
 
@@ -329,19 +333,21 @@ mod tests {
             let mut expected = HashMap::new();
             let mut copy = None;
             for (index, (key, value)) in changes.into_iter().enumerate() {
+                let key = Number(key, quality);
                 if index == copy_at {
                     copy = Some((map.clone(), expected.clone()));
                 }
                 match value {
                     Some(value) => {
-                        map.insert(hash(key, quality), key, value);
+                        map.insert(key, value);
                         expected.insert(key, value);
                     }
                     None => {
-                        prop_assert_eq!(map.remove(hash(key, quality), |k| *k == key), expected.remove(&key));
+                        map.remove(key.hashed(), |k| *k == key);
+                        expected.remove(&key);
                     }
                 }
-                if let Some(value) = map.get_mut(hash(key, quality), |k| *k == key) {
+                if let Some(value) = map.get_mut(key.hashed(), |k| *k == key) {
                     *value += 10;
                     *expected.get_mut(&key).unwrap() += 10;
                 }
@@ -349,8 +355,8 @@ mod tests {
             for (map, expected) in copy.into_iter().chain([(map, expected)]) {
                 prop_assert_eq!(map.len(), expected.len());
                 prop_assert_eq!(map.iter().map(|(k, v)| (*k, *v)).collect::<HashMap<_, _>>(), expected.clone());
-                for key in 0..400 {
-                    prop_assert_eq!(get(&map, key, hash(key, quality)), expected.get(&key).copied());
+                for key in (0..400).map(|key| Number(key, quality)) {
+                    prop_assert_eq!(map.get(key.hashed(), |k| *k == key), expected.get(&key));
                 }
             }
         }

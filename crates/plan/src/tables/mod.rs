@@ -10,6 +10,7 @@ mod listener;
 mod map;
 mod names;
 mod port;
+mod text;
 mod update;
 
 use std::fmt;
@@ -20,7 +21,7 @@ pub(crate) use self::entry::Entry;
 pub(crate) use self::host::Host;
 use self::listener::CompiledRoute;
 pub(crate) use self::listener::{ListenerTable, Routes};
-use self::map::{SharedMap, hash_of};
+use self::map::{Key, SharedMap, hash_of};
 pub(crate) use self::names::Specificity;
 pub(crate) use self::port::Answering;
 pub use self::port::Expects;
@@ -56,22 +57,22 @@ impl Tables {
 
     #[must_use]
     pub fn gateway(&self, id: &ObjectName) -> Option<&GatewayHandle> {
-        self.gateways.get(hash_of(id), |key| key == id)
+        self.gateways.get(id.hashed(), |key| key == id)
     }
 
     #[must_use]
     pub fn listener(&self, id: &ListenerId) -> Option<&ListenerHandle> {
-        self.listeners.get(hash_of(id), |key| key == id).map(|table| &table.listener)
+        self.listeners.get(id.hashed(), |key| key == id).map(|table| &table.listener)
     }
 
     #[must_use]
     pub fn route(&self, id: &RouteId) -> Option<&RouteHandle> {
-        self.routes.get(hash_of(id), |key| key == id).map(|compiled| &compiled.route)
+        self.routes.get(id.hashed(), |key| key == id).map(|compiled| &compiled.route)
     }
 
     #[must_use]
     pub fn backend(&self, id: &BackendId) -> Option<&BackendHandle> {
-        self.backends.get(hash_of(id), |key| key == id)
+        self.backends.get(id.hashed(), |key| key == id)
     }
 
     pub fn listeners(&self) -> impl Iterator<Item = &ListenerHandle> {
@@ -94,7 +95,7 @@ impl Tables {
     #[inline]
     pub(crate) fn answering(&self, local: SocketAddr, transport: Transport) -> Option<Answering<'_>> {
         let key = (local.port(), transport);
-        let port = self.ports.get(hash_of(&key), |other| *other == key)?;
+        let port = self.ports.get(key.hashed(), |other| *other == key)?;
         port.answering(local.ip().to_canonical())
     }
 }
@@ -109,3 +110,15 @@ impl fmt::Debug for Tables {
             .finish_non_exhaustive()
     }
 }
+
+macro_rules! keys {
+    ($($key:ty),+) => {$(
+        impl Key for $key {
+            fn hashed(&self) -> u64 {
+                hash_of(self)
+            }
+        }
+    )+};
+}
+
+keys!(ObjectName, ListenerId, RouteId, BackendId, (u16, Transport));

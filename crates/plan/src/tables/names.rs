@@ -3,14 +3,15 @@
 //! A lookup hashes the name once for the exact hostnames and once for each number of labels that some wildcard
 //! has: its cost does not depend on how many hostnames there are.
 
-use crate::tables::map::{SharedMap, hash_bytes};
+use crate::tables::map::{Key, SharedMap, hash_bytes};
+use crate::tables::text::Text;
 use crate::{Hostname, Name};
 
 #[derive(Clone)]
 pub(crate) struct Names<V> {
-    exact: SharedMap<Hostname, V>,
+    exact: SharedMap<Text, V>,
     /// By what follows the `*.`.
-    wildcard: SharedMap<Hostname, V>,
+    wildcard: SharedMap<Text, V>,
     depths: Depths,
     any: Option<V>,
 }
@@ -41,7 +42,7 @@ impl<V> Names<V> {
     #[inline]
     pub(crate) fn find<'t, R>(
         &'t self,
-        name: Option<&Name>,
+        name: Option<&Name<'_>>,
         mut take: impl FnMut(Specificity, &'t V) -> Option<R>,
     ) -> Option<R> {
         if let Some(name) = name {
@@ -69,16 +70,14 @@ impl<V> Names<V> {
     }
 
     /// In no order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Option<&Hostname>, &V)> {
-        let named =
-            self.exact.iter().chain(self.wildcard.iter()).map(|(hostname, value)| (Some(hostname), value));
-        named.chain(self.any.iter().map(|value| (None, value)))
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &V> {
+        self.exact.iter().chain(self.wildcard.iter()).map(|(_, value)| value).chain(&self.any)
     }
 }
 
 #[inline]
-fn lookup<'t, V>(map: &'t SharedMap<Hostname, V>, base: &[u8]) -> Option<&'t V> {
-    map.get(hash_bytes(base), |hostname| hostname.base().as_bytes() == base)
+fn lookup<'t, V>(map: &'t SharedMap<Text, V>, base: &[u8]) -> Option<&'t V> {
+    map.get(hash_bytes(base), |key| key.as_bytes() == base)
 }
 
 impl<V: Clone> Names<V> {
@@ -98,14 +97,12 @@ impl<V: Clone> Names<V> {
         };
         let wildcard = hostname.is_wildcard();
         let map = if wildcard { &mut self.wildcard } else { &mut self.exact };
-        let hash = hash_bytes(hostname.base().as_bytes());
+        let text = Text::new(hostname.base());
         let before = map.len();
-        match change(map.get_mut(hash, |key| key == hostname)) {
+        match change(map.get_mut(text.hashed(), |key| *key == text)) {
             Change::Keep => {}
-            Change::Set(value) => map.insert(hash, hostname.clone(), value),
-            Change::Remove => {
-                map.remove(hash, |key| key == hostname);
-            }
+            Change::Remove => map.remove(text.hashed(), |key| *key == text),
+            Change::Set(value) => map.insert(text, value),
         }
         let after = map.len();
         if wildcard && after > before {

@@ -148,8 +148,7 @@ impl Site {
     }
 
     fn listeners(&self) -> impl Iterator<Item = &Arc<ListenerTable>> {
-        let named = self.tls.iter().chain(self.http.iter()).map(|(_, listeners)| listeners);
-        named.chain(&self.stream).flat_map(Few::iter)
+        self.tls.iter().chain(self.http.iter()).chain(&self.stream).flat_map(Few::iter)
     }
 
     fn len(&self) -> usize {
@@ -159,12 +158,12 @@ impl Site {
 
 impl<'t> Answering<'t> {
     /// The listener for the server name of a ClientHello, whatever it does with the connection.
-    pub(crate) fn by_server_name(&self, name: Option<&Name>) -> Option<&'t Arc<ListenerTable>> {
+    pub(crate) fn by_server_name(&self, name: Option<&Name<'_>>) -> Option<&'t Arc<ListenerTable>> {
         self.most_specific(|site| &site.tls, name, |_| true)
     }
 
     /// The listener for the host of a request: HTTP listeners for plain requests, HTTPS listeners for others.
-    pub(crate) fn by_host(&self, name: Option<&Name>) -> Option<&'t Arc<ListenerTable>> {
+    pub(crate) fn by_host(&self, name: Option<&Name<'_>>) -> Option<&'t Arc<ListenerTable>> {
         match self.expects {
             Expects::Hello => self.most_specific(
                 |site| &site.tls,
@@ -192,7 +191,7 @@ impl<'t> Answering<'t> {
     fn most_specific(
         &self,
         names: impl Fn(&'t Site) -> &'t Names<Listeners>,
-        name: Option<&Name>,
+        name: Option<&Name<'_>>,
         counts: impl Fn(&Listener) -> bool,
     ) -> Option<&'t Arc<ListenerTable>> {
         let find = |site| {

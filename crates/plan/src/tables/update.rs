@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::tables::Tables;
 use crate::tables::listener::{CompiledRoute, ListenerTable};
-use crate::tables::map::hash_of;
+use crate::tables::map::Key;
 use crate::tables::port::Port;
 use crate::{
     BackendHandle, Fragment, FragmentId, GatewayHandle, Listener, ListenerHandle, ListenerId, RouteHandle,
@@ -45,15 +45,15 @@ pub(crate) fn apply(tables: Tables, changes: impl IntoIterator<Item = Change>) -
             FragmentId::Gateway(id) => {
                 let map = &mut update.tables.gateways;
                 match fragment.and_then(GatewayHandle::new) {
-                    Some(gateway) => map.insert(hash_of(&id), id, gateway),
-                    None => drop(map.remove(hash_of(&id), |key| *key == id)),
+                    Some(gateway) => map.insert(id, gateway),
+                    None => map.remove(id.hashed(), |key| *key == id),
                 }
             }
             FragmentId::Backend(id) => {
                 let map = &mut update.tables.backends;
                 match fragment.and_then(BackendHandle::new) {
-                    Some(backend) => map.insert(hash_of(&id), id, backend),
-                    None => drop(map.remove(hash_of(&id), |key| *key == id)),
+                    Some(backend) => map.insert(id, backend),
+                    None => map.remove(id.hashed(), |key| *key == id),
                 }
             }
             FragmentId::Listener(id) => update.listener(id, fragment.and_then(ListenerHandle::new)),
@@ -74,7 +74,7 @@ struct Update {
 
 impl Update {
     fn listener(&mut self, id: ListenerId, listener: Option<ListenerHandle>) {
-        let old = self.tables.listeners.get(hash_of(&id), |key| *key == id).cloned();
+        let old = self.tables.listeners.get(id.hashed(), |key| *key == id).cloned();
         if let (Some(old), Some(new)) = (&old, &listener)
             && old.listener.fragment().hash == new.fragment().hash
         {
@@ -84,7 +84,7 @@ impl Update {
             self.take_out(&old.listener);
         }
         match listener {
-            None => drop(self.tables.listeners.remove(hash_of(&id), |key| *key == id)),
+            None => self.tables.listeners.remove(id.hashed(), |key| *key == id),
             Some(listener) => {
                 let table = old.and_then(|old| old.rewritten(&listener)).unwrap_or_else(|| {
                     self.fresh.insert(id.clone());
@@ -96,7 +96,7 @@ impl Update {
     }
 
     fn route(&mut self, id: RouteId, route: Option<RouteHandle>) {
-        let hash = hash_of(&id);
+        let hash = id.hashed();
         let old = self.tables.routes.get(hash, |key| *key == id).cloned();
         if let (Some(old), Some(new)) = (&old, &route)
             && old.route.fragment().hash == new.fragment().hash
@@ -107,11 +107,11 @@ impl Update {
             self.on_listeners(&old, ListenerTable::detach);
         }
         match route {
-            None => drop(self.tables.routes.remove(hash, |key| *key == id)),
+            None => self.tables.routes.remove(hash, |key| *key == id),
             Some(route) => {
                 let compiled = Arc::new(CompiledRoute::new(route));
                 self.on_listeners(&compiled, ListenerTable::attach);
-                self.tables.routes.insert(hash, id, compiled);
+                self.tables.routes.insert(id, compiled);
             }
         }
     }
@@ -123,7 +123,7 @@ impl Update {
                 continue;
             }
             if !self.open.contains_key(id) {
-                let Some(table) = self.tables.listeners.get(hash_of(id), |key| key == id) else { continue };
+                let Some(table) = self.tables.listeners.get(id.hashed(), |key| key == id) else { continue };
                 self.open.insert(id.clone(), ListenerTable::clone(table));
             }
             if let Some(table) = self.open.get_mut(id) {
@@ -145,27 +145,27 @@ impl Update {
         for (id, table) in std::mem::take(&mut self.open) {
             let table = Arc::new(table);
             self.put(&table);
-            self.tables.listeners.insert(hash_of(&id), id, table);
+            self.tables.listeners.insert(id, table);
         }
         self.tables
     }
 
     fn put(&mut self, table: &Arc<ListenerTable>) {
         let key = (table.listener.port, table.listener.handling.transport());
-        let hash = hash_of(&key);
+        let hash = key.hashed();
         match self.tables.ports.get_mut(hash, |other| *other == key) {
             Some(port) => Arc::make_mut(port).put(table),
             None => {
                 let mut port = Port::default();
                 port.put(table);
-                self.tables.ports.insert(hash, key, Arc::new(port));
+                self.tables.ports.insert(key, Arc::new(port));
             }
         }
     }
 
     fn take_out(&mut self, listener: &Listener) {
         let key = (listener.port, listener.handling.transport());
-        let hash = hash_of(&key);
+        let hash = key.hashed();
         if let Some(port) = self.tables.ports.get_mut(hash, |other| *other == key) {
             let port = Arc::make_mut(port);
             port.take_out(listener);

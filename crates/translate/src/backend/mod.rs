@@ -94,7 +94,8 @@ fn affinity(service: &Service) -> Option<Affinity> {
         return None;
     }
     let config = service.spec.session_affinity_config.as_ref().and_then(|config| config.client_ip.as_ref());
-    let seconds =
-        config.and_then(|config| config.timeout_seconds).and_then(|seconds| u64::try_from(seconds).ok());
+    let seconds = config
+        .and_then(|config| config.timeout_seconds)
+        .and_then(|seconds| u64::try_from(seconds.get()).ok());
     Some(Affinity { timeout: seconds.map_or(DEFAULT_AFFINITY, Duration::from_secs) })
 }

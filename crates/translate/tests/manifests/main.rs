@@ -1,5 +1,6 @@
 //! The fuzz target's body as an ordinary test: over every manifest of the crates' corpora, and over thousands
 //! of mutations of them.
+#![allow(clippy::unwrap_used, reason = "a test may")]
 
 mod body;
 

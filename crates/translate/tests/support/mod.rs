@@ -59,6 +59,7 @@ fn meta(kind: &'static str, count: usize) -> impl Strategy<Value = Value> {
     )
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "callers build the values in place")]
 fn of_group(kind: &'static str, version: &'static str, meta: Value, spec: Value) -> Value {
     json!({"apiVersion": version, "kind": kind, "metadata": meta, "spec": spec})
 }

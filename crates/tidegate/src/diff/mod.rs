@@ -1,0 +1,89 @@
+//! `tidegate diff`: what changes for traffic between two sets of manifests.
+//!
+//! Every flow that either side was written for is put to both: the answer is what would happen, not which lines differ.
+
+mod backends;
+mod certificates;
+mod destination;
+mod flips;
+mod probe;
+mod text;
+mod traffic;
+
+use std::slice;
+
+use serde::Serialize;
+use tidegate_plan::{Plan, Route, Tables};
+
+use crate::arguments::{Diff, TextFormat};
+use crate::meaning::Meaning;
+use crate::output::{Error, Outcome, Terminal};
+
+/// One set of manifests, ready to be asked.
+pub(crate) struct Side<'a> {
+    plan: &'a Plan,
+    tables: Tables,
+    /// In the order in which they go before each other.
+    routes: Vec<&'a Route>,
+}
+
+impl<'a> Side<'a> {
+    fn new(plan: &'a Plan) -> Self {
+        let mut routes: Vec<&Route> = plan.routes().collect();
+        routes.sort_by_key(|route| (route.created, &route.id));
+        Self { plan, tables: Tables::new(plan), routes }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Difference {
+    ports: Vec<traffic::Port>,
+    traffic: Vec<traffic::Change>,
+    certificates: Vec<certificates::Change>,
+    backends: Vec<backends::Change>,
+    conditions: Vec<flips::Flip>,
+}
+
+impl Difference {
+    fn between(old: &Meaning, new: &Meaning) -> Self {
+        let flips = flips::between(&old.translation, &new.translation);
+        let [old, new] = [old, new].map(|meaning| Side::new(&meaning.translation.plan));
+        let places = probe::places(&[&old, &new]);
+        Self {
+            ports: traffic::ports(&old, &new),
+            traffic: traffic::changes(&places, &old, &new),
+            certificates: certificates::changes(&places, &old, &new),
+            backends: backends::changes(old.plan, new.plan),
+            conditions: flips,
+        }
+    }
+
+    /// Conditions may flip while every byte goes where it went.
+    const fn is_nothing_for_traffic(&self) -> bool {
+        self.ports.is_empty()
+            && self.traffic.is_empty()
+            && self.certificates.is_empty()
+            && self.backends.is_empty()
+    }
+}
+
+pub(crate) fn run(options: &Diff, terminal: &mut Terminal) -> Result<Outcome, Error> {
+    let old = Meaning::of(slice::from_ref(&options.old))?;
+    let new = Meaning::of(slice::from_ref(&options.new))?;
+    old.manifests.report(terminal);
+    new.manifests.report(terminal);
+    let difference = Difference::between(&old, &new);
+    match options.output {
+        TextFormat::Text => terminal.print(&text::render(&difference))?,
+        TextFormat::Json => terminal.print_json(&difference)?,
+    }
+    Ok(Outcome::good_if(difference.is_nothing_for_traffic()))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Sign {
+    Starts,
+    Stops,
+    Changes,
+}

@@ -1,0 +1,163 @@
+//! The backends of a rule: their shares, their endpoints, and how they are spoken to.
+
+use serde::Serialize;
+use tidegate_plan::{
+    Addresses, AlternativeName, Backend, BackendTls, Endpoint, EndpointState, Handling, ListenerHandle,
+    Matched, Plan, Reason, RuleHandle, Tables, Target, Trust, Upstream, WeightedBackend,
+};
+
+use crate::explain::flow::AskedRequest;
+use crate::explain::request;
+use crate::words;
+
+/// What one backend gets.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Share {
+    pub(crate) backend: String,
+    pub(crate) weight: u32,
+    pub(crate) percent: f64,
+    /// Why this share fails, where it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) fails: Option<Reason>,
+    pub(crate) endpoints: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) upstream: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) remarks: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) filters: Vec<String>,
+    /// What an HTTP backend is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) request: Option<String>,
+}
+
+pub(crate) fn shares(
+    plan: &Plan,
+    tables: &Tables,
+    listener: &ListenerHandle,
+    rule: &RuleHandle,
+) -> Vec<Share> {
+    let total = rule.group().total();
+    rule.group().0.iter().map(|weighted| share(plan, tables, listener, weighted, total)).collect()
+}
+
+/// Says what each backend is asked for, where the flow is an HTTP request.
+pub(crate) fn ask(shares: &mut [Share], tables: &Tables, asked: &AskedRequest, matched: &Matched<'_>) {
+    for (share, weighted) in shares.iter_mut().zip(&matched.rule.group().0) {
+        let Target::Backend(id) = &weighted.target else { continue };
+        let tls = tables.backend(id).is_some_and(|backend| matches!(backend.upstream, Upstream::Tls(_)));
+        let scheme = if tls { "https" } else { "http" };
+        share.request = Some(request::upstream(asked, matched, &weighted.filters, scheme));
+    }
+}
+
+fn share(
+    plan: &Plan,
+    tables: &Tables,
+    listener: &ListenerHandle,
+    weighted: &WeightedBackend,
+    total: u64,
+) -> Share {
+    let mut share = Share {
+        backend: String::new(),
+        weight: weighted.weight,
+        percent: weighted.percent(total),
+        fails: weighted.failure(),
+        endpoints: Vec::new(),
+        upstream: None,
+        remarks: Vec::new(),
+        filters: weighted.filters.iter().map(request::filter).collect(),
+        request: None,
+    };
+    let Target::Backend(id) = &weighted.target else {
+        "an invalid reference".clone_into(&mut share.backend);
+        return share;
+    };
+    share.backend = id.to_string();
+    let Some(backend) = tables.backend(id) else {
+        share.fails = Some(Reason::BackendNotFound);
+        return share;
+    };
+    match &backend.addresses {
+        Addresses::Dns { hostname, port } => share.endpoints.push(format!("{hostname}:{port} (by DNS)")),
+        Addresses::Endpoints(id) => {
+            let endpoints = plan.endpoints.get(id).map_or(&[][..], |endpoints| &endpoints.endpoints);
+            if endpoints.is_empty() {
+                share.fails = Some(Reason::NoEndpoints);
+            }
+            share.endpoints = endpoints.iter().map(endpoint).collect();
+        }
+    }
+    share.remarks = remarks(backend);
+    if matches!(listener.handling, Handling::Passthrough) {
+        share.upstream = Some("bytes as they are".to_owned());
+        if backend.upstream != Upstream::Plain {
+            share.remarks.push("a passthrough listener does not use the BackendTLSPolicy".to_owned());
+        }
+        return share;
+    }
+    if let Upstream::Refuse(reason) = backend.upstream {
+        share.fails = Some(reason);
+    }
+    share.upstream = Some(upstream(&backend.upstream));
+    if let (Upstream::Tls(tls), Some(gateway)) = (&backend.upstream, tables.gateway(&listener.id.gateway)) {
+        let shown = tls.client_certificate.as_ref().or(gateway.client_certificate.as_ref());
+        share.remarks.extend(
+            shown.map(|shown| format!("shows the client certificate of {}", words::certificate(shown))),
+        );
+    }
+    share
+}
+
+pub(crate) fn endpoint(endpoint: &Endpoint) -> String {
+    let address = std::net::SocketAddr::new(endpoint.address, endpoint.port);
+    match endpoint.state {
+        EndpointState::Ready => address.to_string(),
+        EndpointState::Terminating => format!("{address} (terminating)"),
+    }
+}
+
+/// How a backend is spoken to.
+pub(crate) fn upstream(upstream: &Upstream) -> String {
+    match upstream {
+        Upstream::Plain => "plaintext".to_owned(),
+        Upstream::Tls(tls) => tls_words(tls),
+        Upstream::Refuse(reason) => format!("refused: {}", reason.text()),
+    }
+}
+
+fn tls_words(tls: &BackendTls) -> String {
+    let trust = match &tls.trust {
+        Trust::Bundles(bundles) => {
+            let bundles: Vec<&str> =
+                bundles.iter().map(|bundle| bundle.0.get(..12).unwrap_or(&bundle.0)).collect();
+            format!("checked against CA bundle {}", words::all_of(&bundles))
+        }
+        Trust::System => "checked against the system's CAs".to_owned(),
+        Trust::Unverified => "not checked".to_owned(),
+    };
+    let names: Vec<String> = tls
+        .names
+        .iter()
+        .map(|name| match name {
+            AlternativeName::Dns(name) => name.to_string(),
+            AlternativeName::Uri(uri) => uri.clone(),
+        })
+        .collect();
+    let names = if names.is_empty() { String::new() } else { format!(", must name {}", names.join(" or ")) };
+    let version = tls.minimum_version.map(|version| format!(", at least TLS {version}")).unwrap_or_default();
+    format!("TLS with server name {}, {trust}{names}{version}", tls.sni)
+}
+
+fn remarks(backend: &Backend) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if let Some(affinity) = backend.affinity {
+        remarks
+            .push(format!("a client address keeps its endpoint for {}", request::seconds(affinity.timeout)));
+    }
+    if backend.prefer_close {
+        remarks.push("endpoints in the same zone go first".to_owned());
+    }
+    remarks
+}

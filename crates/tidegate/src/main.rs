@@ -1,0 +1,45 @@
+//! The `tidegate` command.
+//!
+//! It reads manifests, hands them to `translate` and shows what came out; what they mean is decided there and in
+//! `plan`, never here.
+
+mod arguments;
+mod check;
+mod conditions;
+mod diff;
+mod explain;
+mod layout;
+mod manual;
+mod meaning;
+mod output;
+mod source;
+mod words;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::arguments::{Arguments, Command};
+use crate::output::{Outcome, Terminal};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    arguments.color.write_global();
+    let mut terminal = Terminal::new();
+    let outcome = match &arguments.command {
+        Command::Check(options) => check::run(options, &mut terminal),
+        Command::Explain(options) => explain::run(options, &mut terminal),
+        Command::Diff(options) => diff::run(options, &mut terminal),
+        Command::Version(options) => manual::version(options, &mut terminal),
+        Command::Completions(options) => manual::completions(options, &mut terminal),
+        Command::Man(options) => manual::man(options, &mut terminal),
+    };
+    match outcome {
+        Ok(outcome) => outcome.into(),
+        Err(error) if error.is_broken_pipe() => Outcome::Good.into(),
+        Err(error) => {
+            terminal.error(&error.to_string());
+            Outcome::Failed.into()
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Manifests and what they mean: what every command begins with.
+
+use std::path::PathBuf;
+
+use tidegate_api::gateway::Gateway;
+use tidegate_api::listener::Listener;
+use tidegate_api::refs::{GATEWAY_GROUP, ParentReference};
+use tidegate_api::scalar::port_number;
+use tidegate_api::status::{Condition, ParentRefStatus, Status};
+use tidegate_api::{Kind, Object, ObjectKey};
+use tidegate_plan::{ListenerId, ObjectName, RouteId, RouteKind};
+use tidegate_translate::{Attachment, Resources, Settings, Translation, translate};
+
+use crate::output::{Error, Terminal};
+use crate::source::Manifests;
+
+pub(crate) struct Meaning {
+    pub(crate) manifests: Manifests,
+    pub(crate) translation: Translation,
+    settings: Settings,
+}
+
+/// Whose parent a route names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parentage {
+    Ours,
+    /// Of another controller, or of a kind that is not a Gateway.
+    Foreign,
+    Missing,
+}
+
+impl Meaning {
+    pub(crate) fn of(paths: &[PathBuf]) -> Result<Self, Error> {
+        let manifests = Manifests::read(paths)?;
+        let settings = Settings::folder();
+        let translation = translate(&manifests.resources, &settings);
+        Ok(Self { manifests, translation, settings })
+    }
+
+    pub(crate) fn resources(&self) -> &Resources {
+        &self.manifests.resources
+    }
+
+    pub(crate) fn controller_name(&self) -> &str {
+        &self.settings.controller_name
+    }
+
+    /// Says what is wrong with the manifests, and what has no place in a status.
+    pub(crate) fn report(&self, terminal: &mut Terminal) {
+        self.manifests.report(terminal);
+        for (key, notes) in &self.translation.notes {
+            for note in notes {
+                terminal.warning(&format!("{key}: {}", note.message));
+            }
+        }
+    }
+
+    pub(crate) fn class_is_missing(&self, gateway: &Gateway) -> bool {
+        !self
+            .resources()
+            .gateway_classes
+            .contains_key(&ObjectName::new("", gateway.spec.gateway_class_name.shared()))
+    }
+
+    pub(crate) fn parentage(&self, parent: &ParentRefStatus, namespace: &str) -> Parentage {
+        let name = ObjectName::new(parent.namespace.as_deref().unwrap_or(namespace), parent.name.as_str());
+        let kind = match (parent.group.as_str(), parent.kind.as_str()) {
+            (GATEWAY_GROUP, "Gateway") => Kind::Gateway,
+            (GATEWAY_GROUP, "ListenerSet") => Kind::ListenerSet,
+            _ => return Parentage::Foreign,
+        };
+        let key = ObjectKey { kind, name };
+        if self.translation.statuses.contains_key(&key) {
+            Parentage::Ours
+        } else if self.resources().get(&key).is_some() {
+            Parentage::Foreign
+        } else {
+            Parentage::Missing
+        }
+    }
+
+    /// What was said to a route under one of its parents; `None` where it is not ours to say.
+    pub(crate) fn parent_conditions(
+        &self,
+        route: &ObjectKey,
+        parent: &ParentRefStatus,
+    ) -> Option<&[Condition]> {
+        match &**self.translation.statuses.get(route)? {
+            Status::Route(status) => {
+                let entry = status.parents.iter().find(|entry| entry.parent_ref == *parent)?;
+                Some(&entry.conditions)
+            }
+            _ => None,
+        }
+    }
+
+    /// The parents of a route: those that were looked at, and those it names besides.
+    pub(crate) fn parents(&self, key: &ObjectKey) -> Vec<Attachment> {
+        let Some(kind) = RouteKind::ALL.into_iter().find(|kind| kind_of(*kind) == key.kind) else {
+            return Vec::new();
+        };
+        let id = RouteId { kind, object: key.name.clone() };
+        let mut parents =
+            self.translation.attachments.get(&id).map(|found| found.parents.clone()).unwrap_or_default();
+        for parent_ref in self.resources().get(key).iter().flat_map(written_parents) {
+            if !parents.iter().any(|parent| parent.parent_ref == parent_ref) {
+                parents.push(Attachment { parent_ref, listeners: Vec::new() });
+            }
+        }
+        parents
+    }
+
+    /// A listener as it was written.
+    pub(crate) fn listener(&self, id: &ListenerId) -> Option<&Listener> {
+        let listeners = match &id.listener_set {
+            None => &self.resources().gateways.get(&id.gateway)?.spec.listeners,
+            Some(set) => &self.resources().listener_sets.get(set)?.spec.listeners,
+        };
+        listeners.iter().find(|listener| listener.name == *id.name)
+    }
+
+    pub(crate) fn listener_conditions(&self, id: &ListenerId) -> Option<&[Condition]> {
+        let key = match &id.listener_set {
+            None => ObjectKey { kind: Kind::Gateway, name: id.gateway.clone() },
+            Some(set) => ObjectKey { kind: Kind::ListenerSet, name: set.clone() },
+        };
+        let listeners = match &**self.translation.statuses.get(&key)? {
+            Status::Gateway(status) => &status.listeners,
+            Status::ListenerSet(status) => &status.listeners,
+            _ => return None,
+        };
+        let status = listeners.iter().find(|status| status.name == id.name)?;
+        Some(&status.conditions)
+    }
+}
+
+fn written_parents(route: &Object) -> Vec<ParentRefStatus> {
+    let parents = match route {
+        Object::HttpRoute(route) => &route.spec.parents,
+        Object::GrpcRoute(route) => &route.spec.parents,
+        Object::TlsRoute(route) => &route.spec.parents,
+        Object::TcpRoute(route) => &route.spec.parents,
+        Object::UdpRoute(route) => &route.spec.parents,
+        _ => return Vec::new(),
+    };
+    let reference = |parent: &ParentReference| ParentRefStatus {
+        group: parent.group.to_string(),
+        kind: parent.kind.to_string(),
+        namespace: parent.namespace.as_ref().map(ToString::to_string),
+        name: parent.name.to_string(),
+        section_name: parent.section_name.as_ref().map(ToString::to_string),
+        port: parent.port.map(port_number),
+    };
+    parents.parent_refs.iter().map(reference).collect()
+}
+
+const fn kind_of(kind: RouteKind) -> Kind {
+    match kind {
+        RouteKind::Http => Kind::HttpRoute,
+        RouteKind::Grpc => Kind::GrpcRoute,
+        RouteKind::Tls => Kind::TlsRoute,
+        RouteKind::Tcp => Kind::TcpRoute,
+        RouteKind::Udp => Kind::UdpRoute,
+    }
+}

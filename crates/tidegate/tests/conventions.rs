@@ -1,0 +1,131 @@
+//! What people expect of any command: usage errors, colour, pipes, completions and manual pages.
+
+#![allow(clippy::unwrap_used, reason = "a test that panics has said what is wrong")]
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::{Command, Output, Stdio};
+
+const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+
+fn tidegate(arguments: &[&str]) -> Output {
+    command(arguments).output().unwrap()
+}
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    command
+        .args(arguments)
+        .current_dir(EXAMPLES)
+        .stdin(Stdio::null())
+        .env_remove("CLICOLOR_FORCE")
+        .env_remove("NO_COLOR");
+    command
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn wrong_usage_exits_with_2_and_prints_no_result() {
+    for arguments in [
+        &["check"][..],
+        &["check", "http", "-o", "xml"],
+        &["explain", "http"],
+        &["explain", "http", "--host", "a.test"],
+        &["explain", "http", "--port", "80", "gateway/web"],
+        &["explain", "http", "--port", "80", "--sni", "a.test", "--no-sni"],
+        &["explain", "http", "--port", "80", "--udp", "--sni", "a.test"],
+        &["explain", "http", "--port", "80", "--header", "x"],
+        &["explain", "http", "--port", "80", "--path", "x"],
+        &["explain", "http", "--port", "80", "--address", "localhost"],
+        &["explain", "http", "gateway"],
+        &["explain", "http", "deployment/web"],
+        &["explain", "http", "gateway/nobody"],
+        &["diff", "http"],
+        &["serve"],
+        &[],
+    ] {
+        let output = tidegate(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_exits_with_2_and_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    symlink("nowhere", folder.path().join("broken.yaml")).unwrap();
+    let broken = folder.path().to_str().unwrap();
+    for (arguments, named) in [
+        (&["check", "no-such-folder"][..], "no-such-folder"),
+        (&["explain", "no-such-folder", "--port", "80"], "no-such-folder"),
+        (&["diff", "http", "no-such-folder"], "no-such-folder"),
+        (&["check", broken], "broken.yaml"),
+    ] {
+        let output = tidegate(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(text(&output.stderr).contains(named), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn the_wrong_name_gets_advice() {
+    let output = tidegate(&["explain", "mixed", "httproute/wwww"]);
+    assert!(text(&output.stderr).contains("default/shop, default/www"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn help_has_an_example_for_each_command() {
+    for name in ["check", "explain", "diff", "version", "completions", "man"] {
+        let output = tidegate(&[name, "--help"]);
+        assert_eq!(output.status.code(), Some(0));
+        assert!(text(&output.stdout).contains(&format!("\n  tidegate {name}")), "{name}");
+    }
+}
+
+#[test]
+fn colour_is_only_there_when_asked_for() {
+    let coloured = |output: &Output| output.stdout.contains(&0x1b);
+    assert!(!coloured(&tidegate(&["check", "http"])));
+    assert!(coloured(&tidegate(&["check", "http", "--color", "always"])));
+    assert!(coloured(&tidegate(&["--color=always", "explain", "http", "--port", "8080"])));
+    let quiet = command(&["check", "http"]).env("NO_COLOR", "1").env("CLICOLOR_FORCE", "0").output().unwrap();
+    assert!(!coloured(&quiet));
+    assert!(!coloured(
+        &command(&["check", "http", "--color", "never"]).env("CLICOLOR_FORCE", "1").output().unwrap()
+    ));
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    let mut child =
+        command(&["completions", "bash"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(output.stderr.is_empty(), "{}", text(&output.stderr));
+}
+
+#[test]
+fn the_version_names_the_gateway_api() {
+    assert!(text(&tidegate(&["version"]).stdout).contains("Gateway API v1.7.0"));
+    let json: serde_json::Value =
+        serde_json::from_slice(&tidegate(&["version", "-o", "json"]).stdout).unwrap();
+    assert_eq!(json["gatewayApi"], "v1.7.0");
+    assert!(text(&tidegate(&["--version"]).stdout).starts_with("tidegate "));
+}
+
+#[test]
+fn completions_and_manual_pages_are_written() {
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(text(&tidegate(&["completions", shell]).stdout).contains("explain"), "{shell}");
+    }
+    assert!(text(&tidegate(&["man"]).stdout).contains(".TH"));
+    let folder = tempfile::tempdir().unwrap();
+    let pages = folder.path().join("man1");
+    assert_eq!(tidegate(&["man", "--out", pages.to_str().unwrap()]).status.code(), Some(0));
+    let page = fs::read_to_string(pages.join("tidegate-check.1")).unwrap();
+    assert!(page.contains("tidegate check manifests/"), "{page}");
+}
