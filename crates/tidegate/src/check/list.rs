@@ -1,6 +1,7 @@
 //! All objects as one `v1` `List`, as an API server would hold them once their statuses are written.
 
 use serde_json::{Map, Value, json};
+use tidegate_api::folder::NAMESPACE_LABEL;
 use tidegate_api::status::Status;
 use tidegate_api::{Kind, ObjectKey};
 
@@ -34,8 +35,10 @@ fn complete(object: &mut Value, key: &ObjectKey) {
         }
         metadata.entry("generation").or_insert_with(|| json!(1));
     }
-    if key.kind == Kind::Secret {
-        redact(object);
+    match key.kind {
+        Kind::Secret => redact(object),
+        Kind::Namespace => object["metadata"]["labels"][NAMESPACE_LABEL] = json!(*key.name.name),
+        _ => {}
     }
 }
 

@@ -51,7 +51,10 @@ impl Manifests {
         for &(file, entry) in first.values() {
             let entry = &files[file].entries[entry];
             objects.extend(entry.object.clone());
-            slices.extend(entry.slices.iter().cloned().map(|slice| Object::EndpointSlice(Arc::new(slice))));
+            // A slice that was written under the same name goes first, as everything does.
+            let slices_of_entry =
+                entry.slices.iter().cloned().map(|slice| Object::EndpointSlice(Arc::new(slice)));
+            slices.extend(slices_of_entry.filter(|slice| !first.contains_key(&slice.key())));
         }
         let (objects, mut added) = with_additions(objects);
         added.extend(slices.iter().filter_map(|slice| Some((slice.key(), manifest(slice)?))));

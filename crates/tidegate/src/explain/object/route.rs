@@ -2,7 +2,7 @@
 
 use tidegate_api::listener::{FromNamespaces, Listener};
 use tidegate_api::scalar::port_number;
-use tidegate_api::{Object, ObjectKey};
+use tidegate_api::{Kind, Object, ObjectKey};
 use tidegate_plan::{Hostname, ListenerId};
 use tidegate_translate::{Attachment, Verdict};
 
@@ -81,15 +81,11 @@ fn entry(
             (format!("no common hostname: the listener has {own}, the route {written}"), Some(change))
         }
     };
-    // Where the route found what it meant, nothing has to change for the listeners that it did not mean.
-    let meant = attachment.listeners.iter().any(|(_, verdict)| matches!(verdict, Verdict::Attached(_)));
-    let aside = matches!(verdict, Verdict::OtherSection | Verdict::OtherPort);
-    Entry {
-        name,
-        good: matches!(verdict, Verdict::Attached(_)),
-        why,
-        change: change.filter(|_| !(meant && aside)),
-    }
+    // Where the reference means a listener that is there, the others are none of its business.
+    let aside = |verdict: &Verdict| matches!(verdict, Verdict::OtherSection | Verdict::OtherPort);
+    let missed = attachment.listeners.iter().all(|(_, verdict)| aside(verdict));
+    let change = change.filter(|_| missed || !aside(verdict));
+    Entry { name, good: matches!(verdict, Verdict::Attached(_)), why, change }
 }
 
 /// A route may be attached to a listener that serves nothing.
@@ -107,23 +103,24 @@ fn attached(meaning: &Meaning, id: &ListenerId, names: &[Hostname]) -> String {
 
 fn kind_not_allowed(key: &ObjectKey, listener: Option<&Listener>) -> (String, Option<String>) {
     let Some(listener) = listener else { return ("it takes other kinds of route".to_owned(), None) };
-    let kinds: Vec<&str> = listener.allowed_routes.kinds.iter().map(|kind| kind.kind.as_str()).collect();
     let (kind, protocol) = (key.kind, &listener.protocol);
-    if !kinds.is_empty() && !kinds.contains(&kind.as_str()) {
-        let why = format!("its `allowedRoutes.kinds` has {}", kinds.join(", "));
-        return (why, Some(format!("add `kind: {kind}` there, if the protocol {protocol} can carry it")));
+    if !carriers(kind).contains(&protocol.as_str()) {
+        let why = format!("a listener with protocol {protocol} does not carry a {kind}");
+        let change = format!("attach the route to a listener with protocol {}", carriers(kind).join(" or "));
+        return (why, Some(change));
     }
-    let why = format!("a listener with protocol {protocol} does not carry a {kind}");
-    (why, Some(format!("attach the route to a listener with protocol {}", carriers(kind))))
+    let kinds: Vec<&str> = listener.allowed_routes.kinds.iter().map(|kind| kind.kind.as_str()).collect();
+    let why = format!("its `allowedRoutes.kinds` has {} only", kinds.join(", "));
+    (why, Some(format!("add `kind: {kind}` there")))
 }
 
 /// The protocols of listeners that take a kind of route.
-fn carriers(kind: tidegate_api::Kind) -> &'static str {
+const fn carriers(kind: Kind) -> &'static [&'static str] {
     match kind {
-        tidegate_api::Kind::TlsRoute => "TLS",
-        tidegate_api::Kind::TcpRoute => "TCP",
-        tidegate_api::Kind::UdpRoute => "UDP",
-        _ => "HTTP or HTTPS",
+        Kind::TlsRoute => &["TLS"],
+        Kind::TcpRoute => &["TCP"],
+        Kind::UdpRoute => &["UDP"],
+        _ => &["HTTP", "HTTPS"],
     }
 }
 
