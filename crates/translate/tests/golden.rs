@@ -6,14 +6,13 @@
 //! input says what holds for the installation, where that is not a folder with the experimental channel.
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
-use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 use similar::{ChangeTag, TextDiff};
-use tidegate_api::{Kind, Node, Object, read_object, to_yaml, yaml};
+use tidegate_api::{Kind, Object, folder, read_object, to_yaml, yaml};
 use tidegate_translate::{
     BundleVersion, Channel, Infrastructure, Resources, Settings, Source, Translation, translate,
 };
@@ -116,24 +115,10 @@ fn resources(case: &Path) -> Resources {
         objects.push(reading.object.unwrap_or_else(|| panic!("{}: {}", case.display(), problems.join("\n"))));
     }
     let mut resources = Resources::default();
-    for object in filled_in(&objects).into_iter().chain(objects) {
+    for object in folder::complete(objects) {
         resources.insert(object);
     }
     resources
-}
-
-/// What every folder has without saying so; an object of the input with the same name replaces it.
-fn filled_in(objects: &[Object]) -> Vec<Object> {
-    let namespaces: BTreeSet<&str> =
-        objects.iter().map(|object| &*object.meta().namespace).filter(|name| !name.is_empty()).collect();
-    let namespaces = namespaces.into_iter().map(|name| {
-        json!({"apiVersion": "v1", "kind": "Namespace",
-            "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}}})
-    });
-    let class = json!({"apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass",
-        "metadata": {"name": "tidegate"}, "spec": {"controllerName": "gateway.tidegate.io/controller"}});
-    let read = |value: Value| read_object(&Node::from(&value)).object.expect("is right");
-    namespaces.chain([class]).map(read).collect()
 }
 
 fn settings(case: &Path) -> Settings {
@@ -144,7 +129,7 @@ fn settings(case: &Path) -> Settings {
         match (key.as_str(), value) {
             ("source", Value::String(source)) if source == "cluster" => settings.source = Source::Cluster,
             ("channel", Value::String(channel)) if channel == "standard" => {
-                settings.channel = Channel::Standard
+                settings.channel = Channel::Standard;
             }
             ("bundle", Value::Object(crds)) => {
                 let version = |(crd, version): (&String, &Value)| BundleVersion {

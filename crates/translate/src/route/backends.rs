@@ -70,20 +70,20 @@ pub(crate) fn resolve(
         return ResolvedBackend::invalid(Refusal::BackendNotPermitted, Reason::RefNotPermitted, message);
     }
     match kind {
-        BackendKind::Service => service(reference, name, usage, lookup),
+        BackendKind::Service => service(reference, &name, usage, lookup),
         BackendKind::XBackend => xbackend(name, lookup),
     }
 }
 
 fn service(
     reference: &BackendObjectReference,
-    name: ObjectName,
+    name: &ObjectName,
     usage: Usage,
     lookup: &Lookup<'_>,
 ) -> ResolvedBackend {
     let not_found =
         |message| ResolvedBackend::invalid(Refusal::BackendNotFound, Reason::BackendNotFound, message);
-    let Some(service) = lookup.service(&name) else {
+    let Some(service) = lookup.service(name) else {
         return not_found(format!("Service {name} does not exist; create it, or name another"));
     };
     let Some(number) = reference.port.map(port_number) else {
@@ -105,7 +105,7 @@ fn service(
         return not_found(format!("Service {name} has no port {number}/{wanted}; it has {}", has.join(", ")));
     };
     if usage == Usage::Requests
-        && let Err(message) = protocol::of_service_port(port, &name, lookup)
+        && let Err(message) = protocol::of_service_port(port, name, lookup)
     {
         return ResolvedBackend::invalid(
             Refusal::BackendProtocolUnsupported,

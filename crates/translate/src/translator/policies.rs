@@ -116,7 +116,7 @@ impl Translator {
             notes.extend(fault.or_else(|| unused.map(ToOwned::to_owned)));
         }
         self.put_notes(key.clone(), notes);
-        self.put_crowded_out(&key, gateways.iter().skip(MAX_ANCESTORS).cloned().collect());
+        self.put_crowded_out(&key, &gateways.iter().skip(MAX_ANCESTORS).cloned().collect());
         let ancestors = gateways.into_iter().take(MAX_ANCESTORS).map(|gateway| PolicyAncestorStatus {
             ancestor_ref: ParentRefStatus {
                 group: GATEWAY_GROUP.to_owned(),
@@ -134,18 +134,18 @@ impl Translator {
     }
 
     fn untell(&mut self, key: ObjectKey, delta: &mut Delta) {
-        self.put_crowded_out(&key, BTreeSet::new());
+        self.put_crowded_out(&key, &BTreeSet::new());
         self.put_notes(key.clone(), Vec::new());
         self.put_status(key, None, delta);
     }
 
     /// What the status of a policy has no room for is said at the Gateways themselves.
-    fn put_crowded_out(&mut self, key: &ObjectKey, now: BTreeSet<ObjectName>) {
+    fn put_crowded_out(&mut self, key: &ObjectKey, now: &BTreeSet<ObjectName>) {
         let before = self.gathered.crowded_out.remove(key).unwrap_or_default();
         if !now.is_empty() {
             self.gathered.crowded_out.insert(key.clone(), now.clone());
         }
-        for gateway in before.symmetric_difference(&now) {
+        for gateway in before.symmetric_difference(now) {
             self.put_gateway_notes(gateway);
         }
     }
