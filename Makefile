@@ -9,11 +9,11 @@ FUZZ_VERSION := 0.13.2
 FUZZ_SECONDS ?= 60
 
 # What the tests call besides cargo.
-DEBIAN := gcc openssl curl
+DEBIAN := gcc openssl curl jq
 
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help demo test lint golden bench fuzz debian
+.PHONY: help demo test integration lint golden bench fuzz debian
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -24,6 +24,10 @@ demo: ## check and explain the examples, in colour, in a minute
 
 test: debian lint ## everything that needs neither Go nor a cluster
 	cargo test --workspace --quiet
+
+integration: debian ## with parts that Go fetches: the manifests of the official conformance suite
+	cargo build --quiet --package tidegate
+	conformance/manifests.sh target/debug/tidegate
 
 lint: $(DENY) ## format, clippy with warnings denied, licences, bans and sources of dependencies
 	cargo fmt --all --check

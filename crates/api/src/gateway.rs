@@ -4,7 +4,8 @@ use crate::bounded::Text;
 use crate::form::{is_qualified_name, is_subdomain};
 use crate::kind::{Resource, Spec};
 use crate::listener::{
-    HasListeners, Listener, listener_names_are_unique, listeners_are_distinct, warn_about_selector,
+    HasListeners, IDLE_FILTERS_HELP, Listener, idle_filters, listener_names_are_unique,
+    listeners_are_distinct, warn_about_selector,
 };
 use crate::meta::KEY_HELP;
 use crate::read::{Entries, List, Map, Place, record, words};
@@ -57,12 +58,23 @@ record! {
         /// Routes that ask for a default Gateway get this one.
         pub default_scope: Scope = "defaultScope" or Scope::None,
     }
-    rules: [listener_names_are_unique, listeners_are_distinct, addresses_are_distinct]
+    rules: [
+        listener_names_are_unique,
+        listeners_are_distinct,
+        only_http_listeners_have_filters,
+        addresses_are_distinct,
+    ]
 }
 
 impl HasListeners for GatewaySpec {
     fn listeners(&self) -> &[Listener] {
         &self.listeners
+    }
+}
+
+fn only_http_listeners_have_filters(spec: &GatewaySpec, place: &mut Place<'_>) {
+    for (field, message) in idle_filters(spec) {
+        place.wrong(&field, message, IDLE_FILTERS_HELP);
     }
 }
 
@@ -269,11 +281,18 @@ record! {
         pub parent_ref: ParentGatewayReference = "parentRef",
         pub listeners: List<Listener, 1, 64> = "listeners",
     }
-    rules: [listener_names_are_unique, listeners_are_distinct]
+    rules: [listener_names_are_unique, listeners_are_distinct, filters_without_requests_are_idle]
 }
 
 impl HasListeners for ListenerSetSpec {
     fn listeners(&self) -> &[Listener] {
         &self.listeners
+    }
+}
+
+/// What the CRD of a Gateway refuses, that of a ListenerSet lets pass.
+fn filters_without_requests_are_idle(spec: &ListenerSetSpec, place: &mut Place<'_>) {
+    for (field, message) in idle_filters(spec) {
+        place.warn(&field, message, IDLE_FILTERS_HELP);
     }
 }

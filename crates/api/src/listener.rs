@@ -25,7 +25,6 @@ record! {
         https_listener_terminates,
         tls_listener_says_tls,
         tcp_and_udp_listeners_have_no_hostname,
-        only_http_listeners_have_filters,
     ]
 }
 
@@ -72,16 +71,6 @@ fn tcp_and_udp_listeners_have_no_hostname(listener: &Listener, place: &mut Place
     }
 }
 
-fn only_http_listeners_have_filters(listener: &Listener, place: &mut Place<'_>) {
-    if listener.filters.is_some() && !["HTTP", "HTTPS"].contains(&listener.protocol.as_str()) {
-        place.wrong(
-            "filters",
-            format!("filters work on requests, and a listener of protocol {} sees none", listener.protocol),
-            "remove `filters`, or write `protocol: HTTP` or `HTTPS`",
-        );
-    }
-}
-
 /// What has listeners: a Gateway and a ListenerSet, under the same rules.
 pub trait HasListeners {
     fn listeners(&self) -> &[Listener];
@@ -96,6 +85,22 @@ pub(crate) fn listener_names_are_unique<S: HasListeners>(spec: &S, place: &mut P
         );
     }
 }
+
+/// The field and the message of each listener whose filters have no requests to work on.
+pub(crate) fn idle_filters<S: HasListeners>(spec: &S) -> Vec<(String, String)> {
+    let idle = |listener: &Listener| {
+        listener.filters.is_some() && !["HTTP", "HTTPS"].contains(&listener.protocol.as_str())
+    };
+    let listeners = spec.listeners().iter().enumerate().filter(|(_, listener)| idle(listener));
+    let told = listeners.map(|(index, listener)| {
+        let message =
+            format!("filters work on requests, and a listener of protocol {} sees none", listener.protocol);
+        (format!("listeners[{index}].filters"), message)
+    });
+    told.collect()
+}
+
+pub(crate) const IDLE_FILTERS_HELP: &str = "remove `filters`, or write `protocol: HTTP` or `HTTPS`";
 
 pub(crate) fn listeners_are_distinct<S: HasListeners>(spec: &S, place: &mut Place<'_>) {
     let same = |listener: &Listener| (listener.port, listener.protocol.clone(), listener.hostname.clone());

@@ -195,7 +195,7 @@ fn find_in_host<'t>(
     let entry = host.find(request, trace);
     if entry.is_none() {
         trace.step(|| {
-            let mut offers: Vec<_> = host.entries().map(|entry| entry.describe()).collect();
+            let mut offers: Vec<_> = host.entries().map(Entry::describe).collect();
             offers.sort();
             let more = offers.len().saturating_sub(SHOWN);
             offers.truncate(SHOWN);

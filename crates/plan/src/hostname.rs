@@ -144,14 +144,17 @@ fn is_below(name: &str, base: &str) -> bool {
         && name.as_bytes()[name.len() - base.len() - 1] == b'.'
 }
 
-/// Also the short and numeric forms that resolvers take for IPv4: a name whose last label is a number.
+/// Also in brackets, and in the short and numeric forms that resolvers take for IPv4 (`127.1`, `0x7f000001`).
 fn is_ip_address(name: &str) -> bool {
-    name.parse::<IpAddr>().is_ok()
-        || name
-            .rsplit('.')
-            .next()
-            .is_some_and(|last| !last.is_empty() && last.bytes().all(|b| b.is_ascii_digit()))
-            && name.split('.').all(|label| !label.is_empty() && label.bytes().all(|b| b.is_ascii_digit()))
+    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    bare.parse::<IpAddr>().is_ok() || name.split('.').all(is_number)
+}
+
+fn is_number(label: &str) -> bool {
+    match label.strip_prefix("0x").or_else(|| label.strip_prefix("0X")) {
+        Some(hex) => hex.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        None => !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_digit()),
+    }
 }
 
 fn check_label(label: &str) -> Result<(), HostnameError> {
@@ -198,3 +201,7 @@ impl fmt::Debug for Hostname {
         write!(f, "Hostname({})", self.text)
     }
 }
+
+#[cfg(test)]
+#[path = "hostname_tests.rs"]
+mod tests;

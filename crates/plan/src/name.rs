@@ -6,10 +6,12 @@
 use std::fmt;
 
 /// A hostname in lower case, without port and trailing dot: borrowed where it was written so, else on the stack.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Name<'a>(Read<'a>);
 
-#[derive(Clone, Copy)]
+// A box would be an allocation for every name in capitals.
+#[allow(clippy::large_enum_variant)]
+#[derive(Clone)]
 enum Read<'a> {
     AsWritten(&'a [u8]),
     Lowered([u8; LONGEST], u8),
