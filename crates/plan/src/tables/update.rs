@@ -19,16 +19,6 @@ pub enum Change {
     Remove(FragmentId),
 }
 
-impl Change {
-    #[must_use]
-    pub fn id(&self) -> FragmentId {
-        match self {
-            Self::Upsert(fragment) => fragment.id(),
-            Self::Remove(id) => id.clone(),
-        }
-    }
-}
-
 pub(crate) fn apply(tables: Tables, changes: impl IntoIterator<Item = Change>) -> Tables {
     // Sorted by id, listeners come before routes, as they must: a route is then sorted into the new listener.
     let changes: BTreeMap<FragmentId, Option<Arc<Fragment>>> = changes
