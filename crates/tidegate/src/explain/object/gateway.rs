@@ -123,6 +123,9 @@ fn wanted(meaning: &Meaning, id: &ListenerId) -> Vec<Entry> {
 fn why(why: WhyLeftOut) -> &'static str {
     match why {
         WhyLeftOut::WildcardOfRoute => "a wildcard is never asked for on the word of a route",
+        WhyLeftOut::IssuerWithoutWildcards => {
+            "the issuer cannot do wildcards; the names of the routes are asked for instead"
+        }
         WhyLeftOut::OutsideListenerHostname => "the name is outside the listener's hostname",
         WhyLeftOut::NotOnAllowList => "the name is not on the Gateway's list of allowed names",
         WhyLeftOut::OverLimit => "the Gateway's limit on names is reached",
