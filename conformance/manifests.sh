@@ -17,8 +17,7 @@ suite=$(cd "$work" && go mod download -json "sigs.k8s.io/gateway-api/conformance
 
 fill() {
   sed -e 's#{GATEWAY_CLASS_NAME}#tidegate#g' -e 's#{GATEWAY_CONTROLLER_NAME}#gateway.tidegate.io/controller#g' \
-    -e 's#{USABLE_STATIC_ADDRESS_TYPE}#IPAddress#g' -e 's#{UNUSABLE_STATIC_ADDRESS_TYPE}#IPAddress#g' \
-    -e 's#{USABLE_STATIC_ADDRESS_VALUE}#192.0.2.1#g' -e 's#{UNUSABLE_STATIC_ADDRESS_VALUE}#192.0.2.2#g' "$1"
+    -e 's#PLACEHOLDER_USABLE_ADDRS#192.0.2.1#g' -e 's#PLACEHOLDER_UNUSABLE_ADDRS#192.0.2.2#g' "$1"
 }
 
 # Every object that has a condition which is not as it should be, one line each.

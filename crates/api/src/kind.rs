@@ -286,7 +286,8 @@ fn describe_unknown(node: &Node, group: &str, kind: &str, at: &mut At) {
                     format!("write one of {}", known.join(", ")),
                 );
             });
-        } else {
+        } else if is_gateway_api || meant.is_some() {
+            // Deployments and the like stand in every folder and are nobody's mistake.
             let help = meant.map(|meant| format!("did you mean `{meant}`?")).unwrap_or_default();
             at.within("kind", |at| {
                 at.warn("unknown-kind", span, format!("objects of kind {kind} are not used here"), help);

@@ -68,6 +68,7 @@ pub enum Reason {
     NotAssigned,
     OverlappingHostnames,
     ParentNotAccepted,
+    ParentNotProgrammed,
     PartiallyAssigned,
     Pending,
     PortUnavailable,

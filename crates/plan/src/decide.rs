@@ -5,7 +5,7 @@ use crate::decision::{Admission, Decision, HttpVersion, Matched, Refusal};
 use crate::flow::{Connection, Flow, Hello, Inbound, Request};
 use crate::tables::{Answering, Entry, Expects, Host, ListenerTable, Routes, Specificity, Tables};
 use crate::trace::{NameOf, Step, Trace};
-use crate::{Certificate, Handling, Hostname, Name, Reason, RouteId, RuleHandle};
+use crate::{Certificate, Handling, Hostname, Name, Reason, RuleHandle};
 
 /// Where a flow goes, or why it goes nowhere.
 pub fn decide<'t>(
@@ -67,7 +67,7 @@ impl Tables {
         trace.step(|| name_step(NameOf::Host, request.host, name.as_ref()));
         let answering =
             self.answering(inbound.local, crate::Transport::Tcp).ok_or(Refusal::new(Reason::NoListener))?;
-        let best = answering.by_host(name.as_ref());
+        let best = answering.by_host(name.as_ref(), inbound.https.is_some());
         if let Some(connection) = inbound.https
             && best.is_none_or(|best| best.listener.id != *connection)
         {
@@ -195,18 +195,12 @@ fn find_in_host<'t>(
     let entry = host.find(request, trace);
     if entry.is_none() {
         trace.step(|| {
-            let mut offers: Vec<_> = host.entries().map(Entry::describe).collect();
-            offers.sort();
-            let more = offers.len().saturating_sub(SHOWN);
-            offers.truncate(SHOWN);
+            let (offers, more) = shown(host.entries().map(Entry::describe));
             Step::NoMatch { hostname: written_as(specificity, name), offers, more }
         });
     }
     entry
 }
-
-/// How many of a long list a step shows.
-const SHOWN: usize = 16;
 
 fn traced<'t, T>(result: Result<T, Refusal<'t>>, trace: &mut impl Trace) -> Result<T, Refusal<'t>> {
     if let Err(refusal) = &result {
@@ -215,13 +209,20 @@ fn traced<'t, T>(result: Result<T, Refusal<'t>>, trace: &mut impl Trace) -> Resu
     result
 }
 
+/// What a step shows of a list that may be long: the first of it in order, and how many more there are.
+fn shown<T: Ord>(items: impl Iterator<Item = T>) -> (Vec<T>, usize) {
+    const SHOWN: usize = 16;
+    let mut items: Vec<T> = items.collect();
+    items.sort();
+    items.dedup();
+    let more = items.len().saturating_sub(SHOWN);
+    items.truncate(SHOWN);
+    (items, more)
+}
+
 fn socket_step(connection: &Connection<'_>, answering: Option<&Answering<'_>>) -> Step {
-    let (mut listeners, mut more) = (Vec::new(), 0);
-    if let Some((all, count)) = answering.map(Answering::listeners) {
-        listeners.extend(all.take(SHOWN).map(|table| table.listener.id.clone()));
-        listeners.sort();
-        more = count - listeners.len();
-    }
+    let tables = answering.into_iter().flat_map(Answering::listeners);
+    let (listeners, more) = shown(tables.map(|table| table.listener.id.clone()));
     Step::Socket { address: connection.local, transport: connection.transport, listeners, more }
 }
 
@@ -234,17 +235,13 @@ fn hostname_step<'t>(
     name: Option<&Name<'_>>,
     rules: impl Iterator<Item = &'t RuleHandle>,
 ) -> Step {
-    let mut routes: Vec<RouteId> = rules.map(|rule| rule.route().id.clone()).collect();
-    routes.sort();
-    routes.dedup();
-    let more = routes.len().saturating_sub(SHOWN);
-    routes.truncate(SHOWN);
+    let (routes, more) = shown(rules.map(|rule| rule.route().id.clone()));
     Step::Hostname { hostname: written_as(specificity, name), routes, more }
 }
 
 fn route_step(first: &RuleHandle, rest: &[RuleHandle]) -> Step {
-    let behind = rest.iter().take(SHOWN).map(|rule| rule.route().id.clone()).collect();
-    Step::Route { route: first.route().id.clone(), behind }
+    let (behind, more) = shown(rest.iter().map(|rule| rule.route().id.clone()));
+    Step::Route { route: first.route().id.clone(), behind, more }
 }
 
 /// The hostname that was found for the name.

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Transport;
+
 /// A namespaced Kubernetes object, its kind known from where the name stands.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ObjectName {
@@ -113,11 +115,15 @@ pub struct BackendId {
     pub kind: BackendKind,
     pub object: ObjectName,
     pub port: u16,
+    /// A Service may have one number for both.
+    #[serde(default, skip_serializing_if = "Transport::is_tcp")]
+    pub transport: Transport,
 }
 
 impl fmt::Display for BackendId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}:{}", self.kind, self.object, self.port)
+        let transport = if self.transport.is_tcp() { "" } else { "/UDP" };
+        write!(f, "{} {}:{}{transport}", self.kind, self.object, self.port)
     }
 }
 

@@ -17,12 +17,20 @@ pub struct Gateway {
     pub client_certificate: Option<Certificate>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Transport {
+    #[default]
     #[serde(rename = "TCP")]
     Tcp,
     #[serde(rename = "UDP")]
     Udp,
+}
+
+impl Transport {
+    #[must_use]
+    pub fn is_tcp(&self) -> bool {
+        *self == Self::Tcp
+    }
 }
 
 /// What happens to a connection that this listener takes.

@@ -56,14 +56,19 @@ impl WeightedBackend {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{BackendId, BackendKind, ObjectName};
+    use crate::{BackendId, BackendKind, ObjectName, Transport};
 
     fn group(backends: &[(u32, Option<Reason>)]) -> Group {
         let target = |invalid: Option<Reason>| {
             invalid.map_or_else(
                 || {
                     let object = ObjectName::new("default", "web");
-                    Target::Backend(BackendId { kind: BackendKind::Service, object, port: 80 })
+                    Target::Backend(BackendId {
+                        kind: BackendKind::Service,
+                        object,
+                        port: 80,
+                        transport: Transport::Tcp,
+                    })
                 },
                 Target::Invalid,
             )

@@ -85,6 +85,7 @@ pub enum Step {
     Route {
         route: RouteId,
         behind: Vec<RouteId>,
+        more: usize,
     },
     /// The certificate that is shown, and the name in it that was meant; none: it is the listener's first.
     Certificate {
@@ -181,9 +182,9 @@ impl fmt::Display for Step {
                     None => write!(f, "no rule for any hostname applies; there are: {offers}"),
                 }
             }
-            Self::Route { route, behind } if behind.is_empty() => write!(f, "{route} carries it"),
-            Self::Route { route, behind } => {
-                write!(f, "{route} carries it; it is older or first by name before {}", Words(behind, 0))
+            Self::Route { route, behind, .. } if behind.is_empty() => write!(f, "{route} carries it"),
+            Self::Route { route, behind, more } => {
+                write!(f, "{route} carries it; it is older or first by name before {}", Words(behind, *more))
             }
             Self::Certificate { secret, name: Some(name) } => {
                 write!(f, "the certificate of Secret {secret} is shown: it is good for {name}")

@@ -157,8 +157,9 @@ fn sockets_are_one_for_each_address_and_port() {
 /// The Secret of the certificate that is shown.
 fn shown(tables: &Tables, sni: Option<&str>) -> String {
     match tables.admit(&hello(sni), &mut ()) {
-        Ok(Admission::Https { certificate, .. }) => certificate.secret.name.to_string(),
-        Ok(Admission::Stream { certificate, .. }) => certificate.unwrap().secret.name.to_string(),
+        Ok(
+            Admission::Https { certificate, .. } | Admission::Stream { certificate: Some(certificate), .. },
+        ) => certificate.secret.name.to_string(),
         other => panic!("{other:?}"),
     }
 }

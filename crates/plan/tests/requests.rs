@@ -124,6 +124,12 @@ fn requests_take_the_newest_tables_and_a_listener_that_went_takes_its_connection
 }
 
 #[test]
+fn an_old_plain_connection_never_reaches_a_listener_that_wants_tls() {
+    let tables = tables([https("a", "").port(80), http_route("r", "a", &[], &[&[prefix("/")]])]);
+    assert_eq!(plain(&tables, &get("a.example.com", "/")), "404 no_listener_for_host");
+}
+
+#[test]
 fn the_hostname_as_written_goes_first_and_what_it_does_not_match_falls_through() {
     let tables = tables([
         http("web", "*.example.com"),

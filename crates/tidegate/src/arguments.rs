@@ -12,6 +12,7 @@ Examples:
   tidegate check gateway.yaml routes.yaml
   kubectl get gateways,httproutes,services,secrets -A -o yaml | tidegate check -
   tidegate check manifests/ -o yaml       every object with its status filled in
+  tidegate check manifests/ --cluster     before they are applied to a cluster
 
 Exit status: 0 everything is accepted, 1 something is invalid or refused, 2 the manifests cannot be read.";
 
@@ -108,6 +109,9 @@ pub(crate) struct Check {
     /// Folders and files with manifests (*.yaml, *.yml, *.json); `-` is standard input
     #[arg(required = true, value_name = "DIR|FILE|-")]
     pub(crate) paths: Vec<PathBuf>,
+    /// As a cluster would see them: every Gateway has addresses of its own, instead of sharing one machine's ports
+    #[arg(long)]
+    pub(crate) cluster: bool,
     /// A table for people, or one `v1` List of all objects with their status
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub(crate) output: CheckFormat,

@@ -30,9 +30,13 @@ pub(crate) enum Parentage {
 }
 
 impl Meaning {
+    /// What manifests mean on one machine.
     pub(crate) fn of(paths: &[PathBuf]) -> Result<Self, Error> {
+        Self::under(paths, Settings::folder())
+    }
+
+    pub(crate) fn under(paths: &[PathBuf], settings: Settings) -> Result<Self, Error> {
         let manifests = Manifests::read(paths)?;
-        let settings = Settings::folder();
         let translation = translate(&manifests.resources, &settings);
         Ok(Self { manifests, translation, settings })
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tidegate_plan::{Blob, ObjectName};
 
+use crate::conditions::kind_name;
 use crate::credentials;
 use crate::lookup::{Lookup, Referent};
 
@@ -22,14 +23,20 @@ pub(crate) fn is_cluster_scoped(referent: &Referent<'_>) -> bool {
 
 /// Opens a reference that is permitted.
 pub(crate) fn bundle(referent: &Referent<'_>, lookup: &Lookup<'_>) -> Result<Arc<Blob>, AuthorityFault> {
-    let missing = |what: String| AuthorityFault::Reference(format!("{what} does not exist"));
+    let missing = |what: String| {
+        AuthorityFault::Reference(format!("{what} does not exist; create it, or name another"))
+    };
     let (what, pem) = match (referent.group, referent.kind) {
         ("", "ConfigMap") => {
             let name = ObjectName::new(referent.namespace, referent.name);
             let what = format!("ConfigMap {name}");
             let map = lookup.config_map(&name).ok_or_else(|| missing(what.clone()))?;
             let pem = map.spec.get("ca.crt").filter(|pem| !pem.is_empty());
-            let pem = pem.ok_or_else(|| AuthorityFault::Reference(format!("{what} has no `ca.crt`")))?;
+            let pem = pem.ok_or_else(|| {
+                AuthorityFault::Reference(format!(
+                    "{what} has no `ca.crt`; put the CA certificates there, in PEM"
+                ))
+            })?;
             (format!("{what}: its `ca.crt`"), pem)
         }
         _ if is_cluster_scoped(referent) => {
@@ -38,9 +45,9 @@ pub(crate) fn bundle(referent: &Referent<'_>, lookup: &Lookup<'_>) -> Result<Arc
             (format!("{what}: its `trustBundle`"), bundle.spec.trust_bundle.as_bytes())
         }
         (group, kind) => {
-            let kind = if group.is_empty() { kind.to_owned() } else { format!("{kind} of {group}") };
             return Err(AuthorityFault::Kind(format!(
-                "{kind} cannot hold CA certificates; use a ConfigMap with `ca.crt`, or a ClusterTrustBundle"
+                "{} cannot hold CA certificates; use a ConfigMap with `ca.crt`, or a ClusterTrustBundle",
+                kind_name(group, kind)
             )));
         }
     };

@@ -3,7 +3,7 @@
 use tidegate_api::gateway::GatewayClass;
 use tidegate_api::status::{ConditionType, GatewayClassStatus, Reason};
 
-use crate::conditions::{Fault, holds};
+use crate::conditions::{Fault, holds, kind_name};
 use crate::features;
 use crate::settings::Settings;
 
@@ -15,13 +15,7 @@ pub(crate) fn status(class: &GatewayClass, settings: &Settings) -> Option<Gatewa
     if class.spec.controller_name != *settings.controller_name {
         return None;
     }
-    let parameters = class.spec.parameters_ref.as_ref().map(|reference| {
-        let message = format!(
-            "spec.parametersRef: {} of group \"{}\" is not a kind of parameters; remove the reference",
-            reference.kind, reference.group
-        );
-        Fault::new(Reason::InvalidParameters, message)
-    });
+    let parameters = parameters_fault(class);
     let generation = class.meta.generation;
     let conditions = vec![
         holds(
@@ -40,6 +34,14 @@ pub(crate) fn status(class: &GatewayClass, settings: &Settings) -> Option<Gatewa
     Some(GatewayClassStatus { conditions, supported_features: features::supported(settings.channel) })
 }
 
+/// No kind of parameters is known, so that every reference is one too many.
+pub(crate) fn parameters_fault(class: &GatewayClass) -> Option<Fault> {
+    let reference = class.spec.parameters_ref.as_ref()?;
+    let kind = kind_name(reference.group.as_str(), reference.kind.as_str());
+    let message = format!("spec.parametersRef: {kind} is not known here; remove the reference");
+    Some(Fault::new(Reason::InvalidParameters, message))
+}
+
 fn unsupported_version(settings: &Settings) -> Option<Fault> {
     let bad: Vec<String> = settings
         .bundle
@@ -48,10 +50,48 @@ fn unsupported_version(settings: &Settings) -> Option<Fault> {
         .filter_map(|crd| match &crd.version {
             None => Some(format!("CRD {} does not say its version", crd.crd)),
             Some(version) if version == VERSION || version.starts_with(&format!("{VERSION}.")) => None,
-            Some(version) => Some(format!("CRD {} is of version {version}", crd.crd)),
+            Some(version) => Some(format!("CRD {} is of {version}", crd.crd)),
         })
         .collect();
     (!bad.is_empty()).then(|| {
-        Fault::new(Reason::UnsupportedVersion, format!("{}; Tidegate was made for {VERSION}", bad.join("; ")))
+        Fault::new(
+            Reason::UnsupportedVersion,
+            format!("{}; install the CRDs of Gateway API {VERSION}", bad.join("; ")),
+        )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::BundleVersion;
+
+    fn fault(version: Option<&str>) -> Option<Fault> {
+        let crd = BundleVersion {
+            crd: "gateways.gateway.networking.k8s.io".to_owned(),
+            version: version.map(ToOwned::to_owned),
+        };
+        unsupported_version(&Settings { bundle: Some(vec![crd]), ..Settings::folder() })
+    }
+
+    #[test]
+    fn a_patch_release_is_the_same_version() {
+        for version in ["v1.7", "v1.7.0", "v1.7.12", "v1.7.0-rc.1"] {
+            assert_eq!(fault(Some(version)), None, "{version}");
+        }
+    }
+
+    #[test]
+    fn other_versions_are_not_supported() {
+        for version in ["v1.6.0", "v1.70.0", "v1.8.0", "1.7.0", "", "main"] {
+            let fault = fault(Some(version)).expect(version);
+            assert_eq!(fault.reason, Reason::UnsupportedVersion);
+        }
+        assert!(fault(None).unwrap().message.contains("does not say its version"));
+    }
+
+    #[test]
+    fn a_folder_has_no_crds_to_ask() {
+        assert_eq!(unsupported_version(&Settings::folder()), None);
+    }
 }

@@ -1,5 +1,6 @@
 //! Conditions, made in one way.
 
+use tidegate_api::refs::GATEWAY_GROUP;
 use tidegate_api::status::{Condition, ConditionStatus, ConditionType, Reason};
 
 /// Something that does not hold, with the reason for machines and the message for people.
@@ -24,6 +25,37 @@ impl Fault {
             }
         }
         Some(Self::new(first.reason, messages.join("; ")))
+    }
+
+    /// Several faults of a policy as one: the worst gives the reason, each its message.
+    pub(crate) fn worst(faults: &[Self]) -> Option<Self> {
+        let rank = |fault: &&Self| match fault.reason {
+            Reason::Invalid => 0,
+            Reason::NoValidCACertificate => 1,
+            Reason::Conflicted => 2,
+            _ => 3,
+        };
+        let worst = faults.iter().min_by_key(rank)?;
+        Self::joined(faults).map(|joined| Self::new(worst.reason, joined.message))
+    }
+
+    /// The same at a place.
+    pub(crate) fn at(self, place: &str) -> Self {
+        Self::new(self.reason, format!("{place}: {}", self.message))
+    }
+}
+
+/// A kind as kubectl writes it: with its group where that is neither the core one nor Gateway API's.
+pub(crate) fn kind_name(group: &str, kind: &str) -> String {
+    if group.is_empty() || group == GATEWAY_GROUP { kind.to_owned() } else { format!("{kind}.{group}") }
+}
+
+/// The first few of a list that may be long.
+pub(crate) fn few<T: std::fmt::Display>(items: impl IntoIterator<Item = T>) -> String {
+    let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
+    match items.len() {
+        0..=8 => items.join(", "),
+        all => format!("{} and {} more", items[..7].join(", "), all - 7),
     }
 }
 
@@ -76,5 +108,34 @@ pub(crate) fn programmed(fault: Option<&Fault>, generation: i64) -> Condition {
             "waiting for a data plane to say that it serves this",
             generation,
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_fit_and_are_cut_between_characters() {
+        let long = "ä".repeat(20_000);
+        let condition = condition(ConditionType::Accepted, ConditionStatus::True, Reason::Accepted, long, 1);
+        assert!(condition.message.len() <= 32_768 && condition.message.ends_with("..."));
+    }
+
+    #[test]
+    fn the_worst_fault_decides_and_each_is_told_once() {
+        let faults = [
+            Fault::new(Reason::TargetNotFound, "a"),
+            Fault::new(Reason::Conflicted, "b"),
+            Fault::new(Reason::Conflicted, "b"),
+        ];
+        assert_eq!(Fault::worst(&faults), Some(Fault::new(Reason::Conflicted, "a; b")));
+        assert_eq!(Fault::worst(&[]), None);
+    }
+
+    #[test]
+    fn long_lists_are_cut_short() {
+        assert_eq!(few(["a", "b"]), "a, b");
+        assert_eq!(few(0..10), "0, 1, 2, 3, 4, 5, 6 and 3 more");
     }
 }

@@ -142,3 +142,108 @@ fn names(certificate: &X509Certificate<'_>) -> Vec<Hostname> {
     names.dedup();
     names
 }
+
+#[cfg(test)]
+mod tests {
+    use tidegate_api::Meta;
+    use tidegate_api::core::SecretSpec;
+
+    use super::*;
+
+    /// Certificate and key of each type that can be used, and of two that cannot, each pair in one file.
+    const PAIRS: [(&str, &str); 11] = [
+        ("rsa-pkcs1", include_str!("../tests/keys/rsa-pkcs1.pem")),
+        ("rsa-pkcs8", include_str!("../tests/keys/rsa-pkcs8.pem")),
+        ("p256-sec1", include_str!("../tests/keys/p256-sec1.pem")),
+        ("p256-pkcs8", include_str!("../tests/keys/p256-pkcs8.pem")),
+        ("p384-sec1", include_str!("../tests/keys/p384-sec1.pem")),
+        ("p384-pkcs8", include_str!("../tests/keys/p384-pkcs8.pem")),
+        ("p521-sec1", include_str!("../tests/keys/p521-sec1.pem")),
+        ("p521-pkcs8", include_str!("../tests/keys/p521-pkcs8.pem")),
+        ("ed25519-pkcs8", include_str!("../tests/keys/ed25519-pkcs8.pem")),
+        ("rsa1024-pkcs1", include_str!("../tests/keys/rsa1024-pkcs1.pem")),
+        ("k256-sec1", include_str!("../tests/keys/k256-sec1.pem")),
+    ];
+
+    fn pair(name: &str) -> &'static str {
+        PAIRS.iter().find(|(known, _)| *known == name).expect("is there").1
+    }
+
+    fn read(certificate: &str, key: &str) -> Result<KeyMaterial, String> {
+        let data = [("tls.crt", certificate), ("tls.key", key)];
+        let data = data.into_iter().map(|(key, pem)| (key.to_owned(), pem.as_bytes().to_vec())).collect();
+        let spec = SecretSpec { kind: "kubernetes.io/tls".to_owned(), data };
+        read_key(&Secret { meta: Meta::new("shop", "web"), spec })
+    }
+
+    #[test]
+    fn every_usual_type_of_key_is_taken() {
+        for (name, pem) in &PAIRS[..9] {
+            let material = read(pem, pem).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let host = format!("{}.example.com", name.split('-').next().expect("a part"));
+            assert_eq!(material.certificate.names, [Hostname::parse(&host).unwrap()], "{name}");
+            assert!(material.certificate.not_after > 4_000_000_000, "{name}");
+        }
+    }
+
+    #[test]
+    fn other_types_are_named() {
+        for name in ["rsa1024-pkcs1", "k256-sec1"] {
+            let error = read(pair(name), pair(name)).unwrap_err();
+            assert!(error.contains("of a type that cannot be used"), "{name}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_key_belongs_to_its_certificate() {
+        for other in ["p384-pkcs8", "rsa-pkcs1", "ed25519-pkcs8"] {
+            let error = read(pair("p256-pkcs8"), pair(other)).unwrap_err();
+            assert!(error.contains("does not belong"), "{other}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_leaf_is_first_in_the_chain() {
+        let chain = format!("{}{}", pair("p256-pkcs8"), pair("rsa-pkcs8"));
+        let Blob::Key(key) = read(&chain, pair("p256-pkcs8")).unwrap().blob.as_ref().clone() else {
+            panic!("not a key");
+        };
+        assert_eq!(key.chain.len(), 2);
+        let error = read(&chain, pair("rsa-pkcs8")).unwrap_err();
+        assert!(error.contains("does not belong to the first certificate"), "{error}");
+    }
+
+    #[test]
+    fn garbage_is_told_apart() {
+        let good = pair("p256-pkcs8");
+        let no_certificate = "-----BEGIN CERTIFICATE-----\nbm90IG9uZQ==\n-----END CERTIFICATE-----\n";
+        let broken = "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n";
+        let large = format!("{good}{}", "#".repeat(MAX_PEM));
+        for (certificate, key, expected) in [
+            ("", good, "it has no `tls.crt`"),
+            (good, "", "it has no `tls.key`"),
+            ("certificate", good, "its `tls.crt` holds no certificate in PEM"),
+            (broken, good, "its `tls.crt` is not PEM"),
+            (no_certificate, good, "its first certificate is not readable"),
+            (good, "key", "its `tls.key` holds no private key in PEM"),
+            (&large, good, "its `tls.crt` is larger than 524288 bytes"),
+            (good, &large, "its `tls.key` is larger than 524288 bytes"),
+        ] {
+            let error = read(certificate, key).unwrap_err();
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn bundles_are_read_as_a_whole() {
+        let two = format!("{}{}", pair("p256-pkcs8"), pair("rsa-pkcs8"));
+        assert!(matches!(bundle(two.as_bytes()), Ok(Blob::Bundle(all)) if all.len() == 2));
+        let half = format!(
+            "{}-----BEGIN CERTIFICATE-----\nbm90IG9uZQ==\n-----END CERTIFICATE-----\n",
+            pair("p256-pkcs8")
+        );
+        assert_eq!(bundle(half.as_bytes()).unwrap_err(), "holds a certificate that is not readable");
+        assert_eq!(bundle(b"").unwrap_err(), "holds no certificate in PEM");
+        assert!(bundle(&vec![b'#'; MAX_PEM + 1]).unwrap_err().starts_with("is larger"));
+    }
+}

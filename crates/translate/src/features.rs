@@ -75,3 +75,22 @@ pub(crate) fn supported(channel: Channel) -> Vec<SupportedFeature> {
     features.sort();
     features
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The API server takes at most 64, and the specification wants them in order.
+    #[test]
+    fn features_are_sorted_and_fit() {
+        for (channel, count) in [
+            (Channel::Standard, STANDARD.len()),
+            (Channel::Experimental, STANDARD.len() + EXPERIMENTAL.len()),
+        ] {
+            let features = supported(channel);
+            assert!(features.is_sorted_by(|a, b| a.name < b.name), "twice, or not in order");
+            assert_eq!(features.len(), count);
+            assert!(features.len() <= 64, "{}", features.len());
+        }
+    }
+}

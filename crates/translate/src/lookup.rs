@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tidegate_api::core::{ClusterTrustBundle, ConfigMap, EndpointSlice, NamespaceObject, Secret, Service};
-use tidegate_api::gateway::{GatewayClass, ListenerSet};
+use tidegate_api::gateway::{Gateway, GatewayClass, ListenerSet};
 use tidegate_api::policy::{BackendTlsPolicy, XBackend, XBackendTrafficPolicy};
 use tidegate_api::{Kind, Object, ObjectKey};
 use tidegate_plan::ObjectName;
@@ -81,6 +81,11 @@ impl<'a> Lookup<'a> {
         let name = ObjectName::new("", name);
         self.saw_object(Kind::GatewayClass, &name);
         self.resources.gateway_classes.get(&name)
+    }
+
+    pub(crate) fn gateway(&self, name: &ObjectName) -> Option<&'a Arc<Gateway>> {
+        self.saw_object(Kind::Gateway, name);
+        self.resources.gateways.get(name)
     }
 
     pub(crate) fn namespace(&self, name: &str) -> Option<&'a Arc<NamespaceObject>> {
@@ -161,6 +166,14 @@ impl<'a> Lookup<'a> {
             from_matches && to_matches
         })
     }
+}
+
+/// What to say where `permits` says no.
+pub(crate) fn not_permitted(from: &Referrer<'_>, to: &Referent<'_>) -> String {
+    format!(
+        "no ReferenceGrant in namespace {} lets {}s of namespace {} refer to {} {}; add one there, or use a {} of namespace {}",
+        to.namespace, from.kind, from.namespace, to.kind, to.name, to.kind, from.namespace
+    )
 }
 
 /// Who refers.

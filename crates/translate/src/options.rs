@@ -24,3 +24,32 @@ pub(crate) fn read(options: &Map<AnnotationValue>, whose: &str) -> (Option<TlsVe
     }
     (minimum, notes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(options: &[(&str, &str)]) -> (Option<TlsVersion>, Vec<String>) {
+        let value = |text: &str| AnnotationValue::new(text).expect("short");
+        let options = options.iter().map(|(key, text)| ((*key).to_owned(), value(text))).collect();
+        read(&options, "spec.options")
+    }
+
+    #[test]
+    fn the_minimum_is_read() {
+        assert_eq!(of(&[(MINIMUM_TLS_VERSION, "1.2")]), (Some(TlsVersion::V1_2), Vec::new()));
+        assert_eq!(of(&[(MINIMUM_TLS_VERSION, "1.3")]), (Some(TlsVersion::V1_3), Vec::new()));
+    }
+
+    #[test]
+    fn mistakes_of_ours_are_told_and_keys_of_others_are_theirs() {
+        let (minimum, notes) = of(&[
+            (MINIMUM_TLS_VERSION, "TLS1.3"),
+            ("gateway.tidegate.io/cipher", "x"),
+            ("example.net/x", "y"),
+        ]);
+        assert_eq!(minimum, None);
+        assert_eq!(notes.len(), 2, "{notes:?}");
+        assert!(notes.iter().all(|note| note.starts_with("spec.options: ")), "{notes:?}");
+    }
+}

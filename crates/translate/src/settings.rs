@@ -27,6 +27,12 @@ impl Settings {
             reserved_ports: Vec::new(),
         }
     }
+
+    /// For manifests that a cluster has or will have.
+    #[must_use]
+    pub fn cluster() -> Self {
+        Self { source: Source::Cluster, ..Self::folder() }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -122,6 +122,8 @@ pub struct LeftOut {
 pub enum WhyLeftOut {
     /// A wildcard is never asked for on the word of a route.
     WildcardOfRoute,
+    /// The listener's own wildcard; the names of its routes are asked for instead.
+    IssuerWithoutWildcards,
     OutsideListenerHostname,
     NotOnAllowList,
     OverLimit,

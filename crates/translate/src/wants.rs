@@ -1,9 +1,10 @@
 //! Which names the certificate of a listener should have, for Gateways that have an issuer.
 //!
-//! A listener's own hostname is its owner's word. Without one, the names come from the routes that it took,
-//! within the bounds that the Gateway's owner set; for each that is left out it is said why.
+//! The hostname of a Gateway's listener is its owner's word. Others' names, of ListenerSets and of the routes that a
+//! listener without a hostname took, are held to the bounds that the Gateway's owner set; for each that is left out
+//! it is said why.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_plan::{Hostname, ListenerId, RouteId, RouteKind};
 
@@ -27,14 +28,49 @@ pub(crate) fn of_gateway(view: &GatewayView, routes: &[RouteNames<'_>]) -> BTree
     if view.not_accepted().is_some() {
         return BTreeMap::new();
     }
-    view.all_listeners()
-        .filter(|listener| listener.is_accepted())
-        .filter(|listener| matches!(listener.protocol, Some(Protocol::Https | Protocol::Tls)))
-        .map(|listener| (listener.id.clone(), of_listener(listener, issuer, routes)))
-        .collect()
+    let mut candidates = Vec::new();
+    let mut all = BTreeMap::new();
+    for listener in view.all_listeners().filter(|listener| listener.is_accepted()) {
+        if matches!(listener.protocol, Some(Protocol::Https | Protocol::Tls)) {
+            let wants = of_listener(listener, issuer, routes, &mut candidates);
+            all.insert(listener.id.clone(), wants);
+        }
+    }
+    apply_limits(candidates, issuer, &mut all);
+    for wants in all.values_mut() {
+        wants.names.sort();
+        wants.left_out.sort();
+    }
+    all
 }
 
-fn of_listener(listener: &ListenerView, issuer: &IssuerView, routes: &[RouteNames<'_>]) -> Wants {
+/// A name that somebody other than the Gateway's owner brings, so that the limits hold for it.
+struct Candidate<'a> {
+    listener: &'a ListenerId,
+    name: &'a Hostname,
+    /// Oldest first; empty where a ListenerSet brings it.
+    routes: Vec<&'a RouteNames<'a>>,
+}
+
+impl Candidate<'_> {
+    fn namespace(&self) -> &str {
+        let set = self.listener.listener_set.as_ref().map_or(&self.listener.gateway, |set| set);
+        self.routes.first().map_or(&set.namespace, |route| &route.id.object.namespace)
+    }
+
+    /// Names of ListenerSets go first, then those of older routes, so that nobody who comes later takes the
+    /// place of another.
+    fn precedence(&self) -> (Option<(i64, &RouteId)>, &Hostname, &ListenerId) {
+        (self.routes.first().map(|route| (route.created, route.id)), self.name, self.listener)
+    }
+}
+
+fn of_listener<'a>(
+    listener: &'a ListenerView,
+    issuer: &IssuerView,
+    routes: &'a [RouteNames<'a>],
+    candidates: &mut Vec<Candidate<'a>>,
+) -> Wants {
     let mut wants = Wants {
         listener: listener.id.clone(),
         issuer: issuer.issuer.clone(),
@@ -42,19 +78,34 @@ fn of_listener(listener: &ListenerView, issuer: &IssuerView, routes: &[RouteName
         names: Vec::new(),
         left_out: Vec::new(),
     };
+    let Some(hostname) = listener.hostname.as_ref().filter(|_| !listener.is_passthrough()) else {
+        infer(listener, issuer, routes, &mut wants, candidates);
+        return wants;
+    };
+    let mut leave_out = |why| {
+        wants.left_out.push(LeftOut { name: Some(hostname.clone()), route: None, why });
+    };
     // Over HTTP-01 and TLS-ALPN-01 nobody gets a wildcard.
-    let cannot_do = |hostname: &Hostname| hostname.is_wildcard() && issuer.issuer == Issuer::Acme;
-    match &listener.hostname {
-        Some(hostname) if !listener.is_passthrough() && !cannot_do(hostname) => {
-            wants.names.push(Wanted { name: hostname.clone(), routes: Vec::new() });
-        }
-        _ => infer(listener, issuer, routes, &mut wants),
+    if hostname.is_wildcard() && issuer.issuer == Issuer::Acme {
+        leave_out(WhyLeftOut::IssuerWithoutWildcards);
+        infer(listener, issuer, routes, &mut wants, candidates);
+    } else if listener.id.listener_set.is_none() {
+        wants.names.push(Wanted { name: hostname.clone(), routes: Vec::new() });
+    } else if issuer.allows(hostname) {
+        candidates.push(Candidate { listener: &listener.id, name: hostname, routes: Vec::new() });
+    } else {
+        leave_out(WhyLeftOut::NotOnAllowList);
     }
-    wants.left_out.sort();
     wants
 }
 
-fn infer(listener: &ListenerView, issuer: &IssuerView, routes: &[RouteNames<'_>], wants: &mut Wants) {
+fn infer<'a>(
+    listener: &'a ListenerView,
+    issuer: &IssuerView,
+    routes: &'a [RouteNames<'a>],
+    wants: &mut Wants,
+    candidates: &mut Vec<Candidate<'a>>,
+) {
     let mut carriers: BTreeMap<&Hostname, Vec<&RouteNames<'_>>> = BTreeMap::new();
     for route in routes.iter().filter(|route| !matches!(route.id.kind, RouteKind::Tcp | RouteKind::Udp)) {
         let mut leave_out = |name: Option<&Hostname>, why| {
@@ -75,11 +126,9 @@ fn infer(listener: &ListenerView, issuer: &IssuerView, routes: &[RouteNames<'_>]
             leave_out(None, WhyLeftOut::RouteWithoutHostnames);
             continue;
         }
-        for name in route.hostnames {
-            let is_outside = listener.hostname.as_ref().is_some_and(|hostname| !hostname.intersects(name));
-            if is_outside {
-                leave_out(Some(name), WhyLeftOut::OutsideListenerHostname);
-            }
+        let outside = |name: &&Hostname| listener.hostname.as_ref().is_some_and(|own| !own.intersects(name));
+        for name in route.hostnames.iter().filter(outside) {
+            leave_out(Some(name), WhyLeftOut::OutsideListenerHostname);
         }
         for name in &accepted.hostnames {
             if name.is_wildcard() {
@@ -91,42 +140,40 @@ fn infer(listener: &ListenerView, issuer: &IssuerView, routes: &[RouteNames<'_>]
             }
         }
     }
-    apply_limits(carriers, issuer, wants);
+    candidates.extend(carriers.into_iter().map(|(name, mut routes)| {
+        routes.sort_by(|a, b| (a.created, a.id).cmp(&(b.created, b.id)));
+        Candidate { listener: &listener.id, name, routes }
+    }));
 }
 
-/// Names of older routes go first, so that nobody who comes later takes their place.
-fn apply_limits(carriers: BTreeMap<&Hostname, Vec<&RouteNames<'_>>>, issuer: &IssuerView, wants: &mut Wants) {
-    let mut candidates: Vec<_> = carriers
-        .into_iter()
-        .map(|(name, mut routes)| {
-            routes.sort_by(|a, b| (a.created, a.id).cmp(&(b.created, b.id)));
-            (name, routes)
-        })
-        .collect();
-    candidates.sort_by(|(a, first), (b, second)| {
-        (first[0].created, &first[0].id.object, a).cmp(&(second[0].created, &second[0].id.object, b))
-    });
+/// A name counts once, on however many listeners it is.
+fn apply_limits(
+    mut candidates: Vec<Candidate<'_>>,
+    issuer: &IssuerView,
+    all: &mut BTreeMap<ListenerId, Wants>,
+) {
+    candidates.sort_by(|a, b| a.precedence().cmp(&b.precedence()));
+    let mut granted: BTreeSet<&Hostname> = BTreeSet::new();
     let mut per_namespace: BTreeMap<&str, usize> = BTreeMap::new();
-    for (name, routes) in candidates {
-        let used = per_namespace.entry(&routes[0].id.object.namespace).or_default();
-        let over = if *used >= issuer.namespace_limit {
-            Some(WhyLeftOut::OverNamespaceLimit)
-        } else if wants.names.len() >= issuer.limit {
-            Some(WhyLeftOut::OverLimit)
-        } else {
+    for candidate in &candidates {
+        let Some(wants) = all.get_mut(candidate.listener) else { continue };
+        let used = per_namespace.entry(candidate.namespace()).or_default();
+        let over = if granted.contains(candidate.name) {
             None
+        } else if *used >= issuer.namespace_limit {
+            Some(WhyLeftOut::OverNamespaceLimit)
+        } else {
+            (granted.len() >= issuer.limit).then_some(WhyLeftOut::OverLimit)
         };
+        let name = candidate.name.clone();
+        let mut routes = candidate.routes.iter().map(|route| route.id.clone());
         if let Some(why) = over {
-            wants.left_out.push(LeftOut { name: Some(name.clone()), route: Some(routes[0].id.clone()), why });
+            wants.left_out.push(LeftOut { name: Some(name), route: routes.next(), why });
             continue;
         }
-        *used += 1;
-        wants.names.push(Wanted {
-            name: name.clone(),
-            routes: routes.iter().map(|route| route.id.clone()).collect(),
-        });
+        *used += usize::from(granted.insert(candidate.name));
+        wants.names.push(Wanted { name, routes: routes.collect() });
     }
-    wants.names.sort();
 }
 
 /// Why a route that names the listener's parent did not get in; `None` where it did not mean this listener.

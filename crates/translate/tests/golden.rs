@@ -1,8 +1,9 @@
 //! Pairs to read: `golden/CHAPTER/NAME/in.yaml`, and beside it `plan.yaml` and `status.yaml`, what Tidegate makes
 //! of it. `make golden` writes them anew; read the diff before you commit it.
 //!
-//! The inputs are manifests as in a folder: what they leave out is filled in. `{cert:NAME}` and `{key:NAME}` stand
-//! for the PEM files in `golden/keys`, so that inputs stay short.
+//! The inputs are manifests as in a folder: the GatewayClass `tidegate` and Namespaces are filled in. `{cert:NAME}`
+//! and `{key:NAME}` stand for the PEM files in `golden/keys`, so that inputs stay short. A `settings.yaml` beside an
+//! input says what holds for the installation, where that is not a folder with the experimental channel.
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 use std::fmt::Write;
@@ -11,17 +12,24 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 use similar::{ChangeTag, TextDiff};
-use tidegate_api::{Object, read_object, to_yaml, yaml};
-use tidegate_translate::{Resources, Settings, Translation, translate};
+use tidegate_api::{Kind, Object, folder, read_object, to_yaml, yaml};
+use tidegate_translate::{
+    BundleVersion, Channel, Infrastructure, Resources, Settings, Source, Translation, translate,
+};
 
 #[test]
 fn what_is_made_of_the_inputs_is_as_written_beside_them() {
     let update = std::env::var_os("UPDATE").is_some();
     let cases = cases(Path::new("tests/golden"));
-    assert!(cases.len() > 50, "only {} cases", cases.len());
+    assert!(cases.len() > 100, "only {} cases", cases.len());
     let mut report = String::new();
     for case in &cases {
-        let translation = translate(&resources(case), &Settings::folder());
+        let mut translation = translate(&resources(case), &settings(case));
+        // The class that is filled in says the same everywhere.
+        let source = fs::read_to_string(case.join("in.yaml")).unwrap();
+        translation
+            .statuses
+            .retain(|key, _| key.kind != Kind::GatewayClass || source.contains("kind: GatewayClass"));
         for (name, found) in [("plan.yaml", plan(&translation)), ("status.yaml", status(&translation))] {
             let file = case.join(name);
             if update {
@@ -46,7 +54,7 @@ fn every_reason_has_its_case() {
     assert!(missing.is_empty(), "no case for {missing:?}");
 }
 
-/// Those that a folder can show. The others need a data plane or a cluster, and have tests there.
+/// Those that translation gives. The others need a data plane or a cluster, and have tests there.
 const REASONS: &[&str] = &[
     "Accepted",
     "BackendNotFound",
@@ -81,6 +89,7 @@ const REASONS: &[&str] = &[
     "UnsupportedAddress",
     "UnsupportedProtocol",
     "UnsupportedValue",
+    "UnsupportedVersion",
 ];
 
 fn cases(folder: &Path) -> Vec<PathBuf> {
@@ -106,8 +115,37 @@ fn resources(case: &Path) -> Resources {
         objects.push(reading.object.unwrap_or_else(|| panic!("{}: {}", case.display(), problems.join("\n"))));
     }
     let mut resources = Resources::default();
-    objects.into_iter().for_each(|object| drop(resources.insert(object)));
+    for object in folder::complete(objects) {
+        resources.insert(object);
+    }
     resources
+}
+
+fn settings(case: &Path) -> Settings {
+    let mut settings = Settings::folder();
+    let Ok(source) = fs::read_to_string(case.join("settings.yaml")) else { return settings };
+    let (nodes, _) = yaml::documents(&source);
+    for (key, value) in nodes[0].to_json().as_object().expect("a map") {
+        match (key.as_str(), value) {
+            ("source", Value::String(source)) if source == "cluster" => settings.source = Source::Cluster,
+            ("channel", Value::String(channel)) if channel == "standard" => {
+                settings.channel = Channel::Standard;
+            }
+            ("bundle", Value::Object(crds)) => {
+                let version = |(crd, version): (&String, &Value)| BundleVersion {
+                    crd: crd.clone(),
+                    version: version.as_str().map(ToOwned::to_owned),
+                };
+                settings.bundle = Some(crds.iter().map(version).collect());
+            }
+            ("reservedPorts", Value::Array(ports)) => {
+                let port = |port: &Value| u16::try_from(port.as_u64().expect("a port")).expect("a port");
+                settings.reserved_ports = ports.iter().map(port).collect();
+            }
+            (key, value) => panic!("{}: setting {key}: {value}", case.display()),
+        }
+    }
+    settings
 }
 
 fn with_keys(source: &str) -> String {
@@ -115,7 +153,8 @@ fn with_keys(source: &str) -> String {
     for line in source.lines() {
         let marker = ["cert", "key"].iter().find_map(|kind| {
             let (before, rest) = line.split_once(&format!("{{{kind}:"))?;
-            Some((before, rest.strip_suffix('}')?, if *kind == "cert" { "crt" } else { "key" }))
+            let name = rest.strip_suffix('}').filter(|name| !name.contains(' '))?;
+            Some((before, name, if *kind == "cert" { "crt" } else { "key" }))
         });
         match marker {
             None => writeln!(lines, "{line}").unwrap(),
@@ -142,9 +181,19 @@ fn plan(translation: &Translation) -> String {
         .iter()
         .map(|(id, endpoints)| (id.to_string(), serde_json::to_value(&endpoints.endpoints).unwrap()))
         .collect();
+    let infrastructure = translation
+        .infrastructure
+        .iter()
+        .filter(|(_, asked)| asked.labels.len() > 2 || !asked.annotations.is_empty() || cut(asked));
+    let infrastructure: Map<String, Value> = infrastructure
+        .map(|(name, asked)| {
+            (name.to_string(), json!({"labels": asked.labels, "annotations": asked.annotations}))
+        })
+        .collect();
     let mut plan = json!({"fragments": parts});
     for (key, value) in [
         ("endpoints", Value::Object(endpoints)),
+        ("infrastructure", Value::Object(infrastructure)),
         ("wants", translation.wants.values().map(|wants| serde_json::to_value(&**wants).unwrap()).collect()),
     ] {
         if !(value.as_array().is_some_and(Vec::is_empty) || value.as_object().is_some_and(Map::is_empty)) {
@@ -152,6 +201,11 @@ fn plan(translation: &Translation) -> String {
         }
     }
     to_yaml(&plan)
+}
+
+/// Whether a label is not just a name.
+fn cut(asked: &Infrastructure) -> bool {
+    asked.labels.values().any(|value| value.len() == 63)
 }
 
 fn status(translation: &Translation) -> String {

@@ -33,10 +33,6 @@ impl<V> Names<V> {
         self.any.is_none() && self.exact.is_empty() && self.wildcard.is_empty()
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.exact.len() + self.wildcard.len() + usize::from(self.any.is_some())
-    }
-
     /// Offers what is said for the name, the most specific hostname first, until something is taken. Without a
     /// name only what is said for any.
     #[inline]

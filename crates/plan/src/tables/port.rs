@@ -150,10 +150,6 @@ impl Site {
     fn listeners(&self) -> impl Iterator<Item = &Arc<ListenerTable>> {
         self.tls.iter().chain(self.http.iter()).chain(&self.stream).flat_map(Few::iter)
     }
-
-    fn len(&self) -> usize {
-        self.tls.len() + self.http.len() + usize::from(self.stream.is_some())
-    }
 }
 
 impl<'t> Answering<'t> {
@@ -162,16 +158,14 @@ impl<'t> Answering<'t> {
         self.most_specific(|site| &site.tls, name, |_| true)
     }
 
-    /// The listener for the host of a request: HTTP listeners for plain requests, HTTPS listeners for others.
-    pub(crate) fn by_host(&self, name: Option<&Name<'_>>) -> Option<&'t Arc<ListenerTable>> {
+    /// The listener for the host of a request. A plain connection that is older than these tables never reaches an
+    /// HTTPS listener that came to its port since, nor the reverse.
+    pub(crate) fn by_host(&self, name: Option<&Name<'_>>, https: bool) -> Option<&'t Arc<ListenerTable>> {
+        let is_https = |listener: &Listener| matches!(listener.handling, Handling::Https(_));
         match self.expects {
-            Expects::Hello => self.most_specific(
-                |site| &site.tls,
-                name,
-                |listener| matches!(listener.handling, Handling::Https(_)),
-            ),
-            Expects::Http => self.most_specific(|site| &site.http, name, |_| true),
-            Expects::Bytes => None,
+            Expects::Hello if https => self.most_specific(|site| &site.tls, name, is_https),
+            Expects::Http if !https => self.most_specific(|site| &site.http, name, |_| true),
+            Expects::Hello | Expects::Http | Expects::Bytes => None,
         }
     }
 
@@ -179,11 +173,9 @@ impl<'t> Answering<'t> {
         self.site.stream.as_ref().map(Few::first)
     }
 
-    /// In no order, and how many there are.
-    pub(crate) fn listeners(&self) -> (impl Iterator<Item = &'t Arc<ListenerTable>>, usize) {
-        let also = self.also.into_iter();
-        let count = self.site.len() + also.clone().map(Site::len).sum::<usize>();
-        (self.site.listeners().chain(also.flat_map(Site::listeners)), count)
+    /// In no order.
+    pub(crate) fn listeners(&self) -> impl Iterator<Item = &'t Arc<ListenerTable>> + use<'t> {
+        self.site.listeners().chain(self.also.into_iter().flat_map(Site::listeners))
     }
 
     /// The most specific hostname wins; of two equal ones that of the listener that asked for the address.

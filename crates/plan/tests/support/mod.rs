@@ -1,8 +1,8 @@
 //! Plans and flows in few words, for tests and benchmarks. Everything lives in namespace `default`, on Gateway
 //! `gw`; a backend has the name of its route and rule, so that a decision can be read as a string.
 
-// Each test file uses its own part of this.
-#![allow(dead_code, unreachable_pub)]
+// Each test file uses its own part of this, and clippy does not see that all of it is tests.
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -4,12 +4,15 @@ mod findings;
 mod list;
 mod table;
 
+use tidegate_translate::Settings;
+
 use crate::arguments::{Check, CheckFormat};
 use crate::meaning::Meaning;
 use crate::output::{Error, Outcome, Terminal};
 
 pub(crate) fn run(options: &Check, terminal: &mut Terminal) -> Result<Outcome, Error> {
-    let meaning = Meaning::of(&options.paths)?;
+    let settings = if options.cluster { Settings::cluster() } else { Settings::folder() };
+    let meaning = Meaning::under(&options.paths, settings)?;
     meaning.report(terminal);
     let findings = findings::find(&meaning);
     match options.output {

@@ -9,9 +9,11 @@ mod xbackend;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_api::core::{Service, ServicePort, ServiceType, SessionAffinity, TargetPort};
+use tidegate_api::core::{Service, ServicePort, ServiceType, SessionAffinity, TargetPort, TransportProtocol};
 use tidegate_api::scalar::port_number;
-use tidegate_plan::{Addresses, Affinity, Backend, BackendId, BackendKind, Blob, EndpointsId, Hostname};
+use tidegate_plan::{
+    Addresses, Affinity, Backend, BackendId, BackendKind, Blob, EndpointsId, Hostname, Transport,
+};
 
 pub(crate) use self::traffic::session;
 pub(crate) use self::traffic::status as traffic_policy_status;
@@ -39,7 +41,9 @@ pub(crate) fn translate(id: &BackendId, lookup: &Lookup<'_>) -> Option<BackendOu
 
 fn service(id: &BackendId, lookup: &Lookup<'_>) -> Option<BackendOutput> {
     let service = lookup.service(&id.object)?;
-    let port = service.spec.ports.iter().find(|port| port_number(port.port) == id.port)?;
+    let mut ports = service.spec.ports.iter();
+    let port =
+        ports.find(|port| port_number(port.port) == id.port && transport(port) == Some(id.transport))?;
     let (upstream, blobs) = tls_policy::upstream(service, port, lookup);
     let traffic = traffic::of(&id.object, "Service", lookup);
     let body = Backend {
@@ -54,6 +58,15 @@ fn service(id: &BackendId, lookup: &Lookup<'_>) -> Option<BackendOutput> {
         allow_loopback: lookup.settings.source == Source::Folder,
     };
     Some(BackendOutput { body, blobs })
+}
+
+/// What a port is reached over; `None` where it is nothing of ours.
+pub(crate) const fn transport(port: &ServicePort) -> Option<Transport> {
+    match port.protocol {
+        TransportProtocol::Tcp => Some(Transport::Tcp),
+        TransportProtocol::Udp => Some(Transport::Udp),
+        TransportProtocol::Sctp => None,
+    }
 }
 
 fn addresses(service: &Service, port: &ServicePort) -> Addresses {

@@ -21,7 +21,7 @@ pub(crate) fn of_service_port(
         "https" | "HTTPS" if has_policy() => Ok(Protocol::Http1),
         "kubernetes.io/wss" | "wss" if has_policy() => Ok(Protocol::WebSocket),
         "https" | "HTTPS" | "kubernetes.io/wss" | "wss" => Err(format!(
-            "Service {service} port {}: appProtocol {name} needs TLS, and no BackendTLSPolicy says whom to trust",
+            "Service {service} port {}: appProtocol {name} needs TLS, and no BackendTLSPolicy says whom to trust; add one for this Service",
             port.port.get()
         )),
         _ => Err(format!(

@@ -7,10 +7,12 @@ use tidegate_api::core::{Service, ServicePort, TransportProtocol};
 use tidegate_api::policy::{BackendTlsPolicy, BackendValidation};
 use tidegate_api::refs::PolicyTargetReference;
 use tidegate_api::status::{Condition, ConditionType, Reason};
-use tidegate_plan::{AlternativeName, BackendTls, Blob, ObjectName, Reason as Refusal, Trust, Upstream};
+use tidegate_plan::{
+    AlternativeName, BackendId, BackendKind, BackendTls, Blob, ObjectName, Reason as Refusal, Trust, Upstream,
+};
 
 use crate::authority::{self, AuthorityFault};
-use crate::conditions::{Fault, holds};
+use crate::conditions::{Fault, few, holds, kind_name};
 use crate::lookup::{Lookup, Referent};
 use crate::options;
 
@@ -55,7 +57,7 @@ pub(super) fn upstream(
     let Some(policy) = effective(&service.meta.object_name(), port, lookup) else {
         return (Upstream::Plain, Vec::new());
     };
-    let validation = validate(&policy.spec.validation, &policy.meta.namespace, lookup);
+    let validation = validate(&policy.spec.validation, "spec.validation", &policy.meta.namespace, lookup);
     match validation.trust {
         Ok(trust) => {
             let (minimum_version, _) = options::read(&policy.spec.options, "");
@@ -88,12 +90,19 @@ pub(super) struct Validation {
     pub(super) unresolved: Option<Fault>,
 }
 
-pub(super) fn validate(validation: &BackendValidation, namespace: &str, lookup: &Lookup<'_>) -> Validation {
+/// `field` is where the validation is written.
+pub(super) fn validate(
+    validation: &BackendValidation,
+    field: &str,
+    namespace: &str,
+    lookup: &Lookup<'_>,
+) -> Validation {
     if let Some(well_known) = &validation.well_known {
         let trust = if *well_known == "System" {
             Ok(Trust::System)
         } else {
-            let message = format!("wellKnownCACertificates {well_known} is not supported; use System");
+            let message =
+                format!("{field}.wellKnownCACertificates: {well_known} is not supported; use System");
             Err(Fault::new(Reason::Invalid, message))
         };
         return Validation { trust, blobs: Vec::new(), unresolved: None };
@@ -114,7 +123,7 @@ pub(super) fn validate(validation: &BackendValidation, namespace: &str, lookup: 
                     AuthorityFault::Kind(message) => (Reason::InvalidKind, message),
                     AuthorityFault::Reference(message) => (Reason::InvalidCACertificateRef, message),
                 };
-                faults.push(Fault::new(reason, format!("validation.caCertificateRefs[{index}]: {message}")));
+                faults.push(Fault::new(reason, format!("{field}.caCertificateRefs[{index}]: {message}")));
             }
         }
     }
@@ -132,29 +141,35 @@ pub(super) fn validate(validation: &BackendValidation, namespace: &str, lookup: 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PolicyOutput {
     pub(crate) conditions: Vec<Condition>,
-    /// The Service ports it speaks for; whoever uses one of them is an ancestor.
-    pub(crate) targets: BTreeSet<(ObjectName, u16)>,
+    /// Whoever uses one of them is an ancestor.
+    pub(crate) targets: BTreeSet<BackendId>,
+    pub(crate) fault: Option<Fault>,
     pub(crate) notes: Vec<String>,
 }
 
 pub(crate) fn output(policy: &BackendTlsPolicy, lookup: &Lookup<'_>) -> PolicyOutput {
-    let validation = validate(&policy.spec.validation, &policy.meta.namespace, lookup);
-    let (_, mut notes) = options::read(&policy.spec.options, "spec.options");
+    let validation = validate(&policy.spec.validation, "spec.validation", &policy.meta.namespace, lookup);
+    let (_, notes) = options::read(&policy.spec.options, "spec.options");
     let mut targets = BTreeSet::new();
     let mut faults: Vec<Fault> = validation.trust.as_ref().err().cloned().into_iter().collect();
-    let mut warnings = Vec::new();
+    let mut told: Vec<String> = faults.iter().map(|fault| fault.message.clone()).collect();
+    let mut has_warning = false;
     for (index, target) in policy.spec.target_refs.iter().enumerate() {
-        let place = |message: String| format!("targetRefs[{index}]: {message}");
         let verdict = judge(policy, target, lookup);
-        targets.extend(verdict.ports);
-        faults.extend(verdict.fault.map(|fault| Fault::new(fault.reason, place(fault.message))));
-        warnings.extend(verdict.warning.map(place));
+        targets.extend(verdict.backends);
+        has_warning |= verdict.warning.is_some();
+        let message = verdict.fault.as_ref().map(|fault| fault.message.clone()).or(verdict.warning);
+        let message = message.unwrap_or_else(|| "accepted".to_owned());
+        told.push(format!("spec.targetRefs[{index}]: {message}"));
+        faults.extend(verdict.fault);
     }
-    let fault = worst(&faults);
-    let good = if warnings.is_empty() { "the policy is accepted".to_owned() } else { warnings.join("; ") };
+    // Of several targets each is told of, the good ones too.
+    let told = told.join("; ");
+    let fault = Fault::worst(&faults).map(|fault| Fault::new(fault.reason, &told));
+    let good = if has_warning { &told } else { "the policy is accepted" };
     let generation = policy.meta.generation;
     let conditions = vec![
-        holds(ConditionType::Accepted, fault.as_ref(), (Reason::Accepted, &good), generation),
+        holds(ConditionType::Accepted, fault.as_ref(), (Reason::Accepted, good), generation),
         holds(
             ConditionType::ResolvedRefs,
             validation.unresolved.as_ref(),
@@ -162,27 +177,12 @@ pub(crate) fn output(policy: &BackendTlsPolicy, lookup: &Lookup<'_>) -> PolicyOu
             generation,
         ),
     ];
-    // Where nobody uses it there is no status to say it in.
-    notes.extend(fault.map(|fault| fault.message));
-    PolicyOutput { conditions, targets, notes }
-}
-
-/// The worst fault decides, and the message tells of each.
-fn worst(faults: &[Fault]) -> Option<Fault> {
-    let rank = |reason: Reason| match reason {
-        Reason::Invalid => 0,
-        Reason::NoValidCACertificate => 1,
-        Reason::Conflicted => 2,
-        _ => 3,
-    };
-    let mut sorted = faults.to_vec();
-    sorted.sort_by_key(|fault| rank(fault.reason));
-    Fault::joined(&sorted)
+    PolicyOutput { conditions, targets, fault, notes }
 }
 
 #[derive(Default)]
 struct TargetVerdict {
-    ports: Vec<(ObjectName, u16)>,
+    backends: Vec<BackendId>,
     fault: Option<Fault>,
     warning: Option<String>,
 }
@@ -194,39 +194,38 @@ fn judge(policy: &BackendTlsPolicy, target: &PolicyTargetReference, lookup: &Loo
         ..TargetVerdict::default()
     };
     if !is_service(target) {
-        return refuse(
-            Reason::Invalid,
-            format!("{} of group \"{}\" cannot be a target; a Service can", target.kind, target.group),
-        );
+        let kind = kind_name(target.group.as_str(), target.kind.as_str());
+        return refuse(Reason::Invalid, format!("{kind} cannot be a target; name a Service"));
     }
     let Some(service) = lookup.service(&name) else {
-        return refuse(Reason::TargetNotFound, format!("Service {name} does not exist"));
+        return refuse(
+            Reason::TargetNotFound,
+            format!("Service {name} does not exist; create it, or name another"),
+        );
     };
     let section = target.section_name.as_ref().map(tidegate_api::scalar::SectionName::as_str);
-    let ports: Vec<&ServicePort> = service
-        .spec
-        .ports
-        .iter()
-        .filter(|port| section.is_none_or(|name| port.name.as_deref() == Some(name)))
-        .collect();
+    let all = &service.spec.ports;
+    let ports: Vec<&ServicePort> =
+        all.iter().filter(|port| section.is_none_or(|name| port.name.as_deref() == Some(name))).collect();
     if ports.is_empty() {
-        let message = format!("Service {name} has no port named {}", section.unwrap_or_default());
+        let message = format!(
+            "Service {name} has no port named {}; its ports are {}",
+            section.unwrap_or_default(),
+            few(all.iter().map(|port| port.name.clone().unwrap_or_else(|| port.port.get().to_string())))
+        );
         return refuse(Reason::TargetNotFound, message);
     }
     let mut verdict = TargetVerdict {
-        ports: ports
-            .iter()
-            .map(|port| (name.clone(), tidegate_api::scalar::port_number(port.port)))
-            .collect(),
+        backends: ports.iter().filter_map(|port| backend_id(&name, port)).collect(),
         ..TargetVerdict::default()
     };
-    let udp = ports.iter().filter(|port| port.protocol == TransportProtocol::Udp).count();
-    if udp == ports.len() {
-        let message =
-            format!("Service {name}: TLS cannot be spoken over UDP, and that is all the target has");
+    let with_tcp = ports.iter().filter(|port| port.protocol == TransportProtocol::Tcp).count();
+    if with_tcp == 0 {
+        let message = format!("TLS is spoken over TCP, and Service {name} has no TCP port there");
         verdict.fault = Some(Fault::new(Reason::Invalid, message));
-    } else if udp > 0 {
-        verdict.warning = Some(format!("Service {name} has UDP ports, to which the policy does not apply"));
+    } else if with_tcp < ports.len() {
+        let message = format!("accepted for the TCP ports of Service {name}; its other ports go without TLS");
+        verdict.warning = Some(message);
     }
     let rivals = lookup.tls_policies_of(&name);
     let winner = rivals
@@ -235,10 +234,19 @@ fn judge(policy: &BackendTlsPolicy, target: &PolicyTargetReference, lookup: &Loo
         .min_by(|a, b| a.meta.precedence().cmp(&b.meta.precedence()));
     if let Some(winner) = winner {
         let message = format!(
-            "BackendTLSPolicy {} is older, or first by name, and has the same target",
+            "BackendTLSPolicy {}, which is older or first by name, has the same target; remove one of them",
             winner.meta.name
         );
         verdict.fault = Some(Fault::new(Reason::Conflicted, message));
     }
     verdict
+}
+
+fn backend_id(service: &ObjectName, port: &ServicePort) -> Option<BackendId> {
+    Some(BackendId {
+        kind: BackendKind::Service,
+        object: service.clone(),
+        port: tidegate_api::scalar::port_number(port.port),
+        transport: super::transport(port)?,
+    })
 }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use tidegate_api::policy::XBackendTrafficPolicy;
+use tidegate_api::refs::EXPERIMENTAL_GROUP;
 use tidegate_api::session::{CookieLifetime, SessionType};
 use tidegate_api::status::{Condition, ConditionType, Reason};
-use tidegate_plan::{Cookie, ObjectName, RetryBudget, SessionKey, SessionPersistence};
+use tidegate_plan::{BackendKind, Cookie, ObjectName, RetryBudget, SessionKey, SessionPersistence};
 
-use crate::conditions::{Fault, holds};
+use crate::conditions::{Fault, holds, kind_name};
 use crate::lookup::Lookup;
 
 #[derive(Default)]
@@ -58,31 +59,34 @@ pub(crate) fn session(session: &tidegate_api::session::SessionPersistence) -> Se
     SessionPersistence { key, absolute_timeout: session.absolute_timeout.map(|duration| duration.0) }
 }
 
-/// The conditions of a policy and the backends whose users are its ancestors.
-pub(crate) fn status(
-    policy: &XBackendTrafficPolicy,
-    lookup: &Lookup<'_>,
-) -> (Vec<Condition>, Vec<(String, ObjectName)>) {
+/// What a policy came to, before it is known who uses it.
+pub(crate) struct TrafficOutput {
+    pub(crate) conditions: Vec<Condition>,
+    /// Those whose users are its ancestors.
+    pub(crate) backends: Vec<(BackendKind, ObjectName)>,
+    pub(crate) fault: Option<Fault>,
+}
+
+pub(crate) fn status(policy: &XBackendTrafficPolicy, lookup: &Lookup<'_>) -> TrafficOutput {
     let mut faults = Vec::new();
     let mut backends = Vec::new();
     for (index, target) in policy.spec.target_refs.iter().enumerate() {
         let name = ObjectName::new(Arc::clone(&policy.meta.namespace), target.name.shared());
-        let exists = match (target.group.as_str(), target.kind.as_str()) {
-            ("", "Service") => lookup.service(&name).is_some(),
-            (tidegate_api::refs::EXPERIMENTAL_GROUP, "XBackend") => lookup.xbackend(&name).is_some(),
+        let mut refuse = |reason, message: String| {
+            faults.push(Fault::new(reason, format!("spec.targetRefs[{index}]: {message}")));
+        };
+        let (kind, exists) = match (target.group.as_str(), target.kind.as_str()) {
+            ("", "Service") => (BackendKind::Service, lookup.service(&name).is_some()),
+            (EXPERIMENTAL_GROUP, "XBackend") => (BackendKind::XBackend, lookup.xbackend(&name).is_some()),
             (group, kind) => {
-                let message = format!(
-                    "targetRefs[{index}]: {kind} of group \"{group}\" cannot be a target; a Service or an XBackend can"
-                );
-                faults.push(Fault::new(Reason::Invalid, message));
+                let kind = kind_name(group, kind);
+                refuse(Reason::Invalid, format!("{kind} cannot be a target; name a Service or an XBackend"));
                 continue;
             }
         };
         if !exists {
-            faults.push(Fault::new(
-                Reason::TargetNotFound,
-                format!("targetRefs[{index}]: {} {name} does not exist", target.kind),
-            ));
+            let message = format!("{kind} {name} does not exist; create it, or name another");
+            refuse(Reason::TargetNotFound, message);
             continue;
         }
         let rivals = lookup.traffic_policies_of(&name);
@@ -92,14 +96,15 @@ pub(crate) fn status(
         });
         if let Some(older) = older {
             let message = format!(
-                "targetRefs[{index}]: XBackendTrafficPolicy {} is older, or first by name, and has the same target",
+                "XBackendTrafficPolicy {}, which is older or first by name, has the same target; remove one of them",
                 older.meta.name
             );
-            faults.push(Fault::new(Reason::Conflicted, message));
+            refuse(Reason::Conflicted, message);
         }
-        backends.push((target.kind.to_string(), name));
+        backends.push((kind, name));
     }
-    let fault = Fault::joined(&faults);
+    let fault = Fault::worst(&faults);
     let good = (Reason::Accepted, "the policy is accepted");
-    (vec![holds(ConditionType::Accepted, fault.as_ref(), good, policy.meta.generation)], backends)
+    let conditions = vec![holds(ConditionType::Accepted, fault.as_ref(), good, policy.meta.generation)];
+    TrafficOutput { conditions, backends, fault }
 }

@@ -11,8 +11,8 @@ use tidegate_plan::{
 };
 
 use super::{BackendOutput, tls_policy, traffic};
-use crate::conditions::{Fault, holds};
-use crate::lookup::{Lookup, Referent, Referrer};
+use crate::conditions::{Fault, holds, kind_name};
+use crate::lookup::{Lookup, Referent, Referrer, not_permitted};
 use crate::settings::Source;
 
 pub(super) fn translate(id: &BackendId, lookup: &Lookup<'_>) -> Option<BackendOutput> {
@@ -29,7 +29,7 @@ pub(super) fn translate(id: &BackendId, lookup: &Lookup<'_>) -> Option<BackendOu
         protocol: protocol(backend),
         upstream,
         affinity: None,
-        session: traffic.session.or_else(|| backend.spec.session_persistence.as_ref().map(traffic::session)),
+        session: traffic.session,
         retry_budget: traffic.retry_budget,
         prefer_close: false,
         allow_loopback: lookup.settings.source == Source::Folder,
@@ -55,11 +55,10 @@ fn connection(backend: &XBackend, lookup: &Lookup<'_>) -> Result<Connection, Fau
         return Ok((Upstream::Plain, Vec::new()));
     };
     let Some(validation) = &tls.validation else {
-        return Err(Fault::new(Reason::Invalid, "spec.tls has no validation"));
+        return Err(Fault::new(Reason::Invalid, "spec.tls.validation is missing; say whom to trust"));
     };
-    let checked = tls_policy::validate(validation, &backend.meta.namespace, lookup);
-    let trust =
-        checked.trust.map_err(|fault| Fault::new(fault.reason, format!("spec.tls.{}", fault.message)))?;
+    let checked = tls_policy::validate(validation, "spec.tls.validation", &backend.meta.namespace, lookup);
+    let trust = checked.trust?;
     let mut blobs = checked.blobs;
     let client_certificate = client_certificate(tls, backend, lookup, &mut blobs)?;
     let tls = BackendTls {
@@ -84,20 +83,19 @@ fn client_certificate(
     let namespace = reference.namespace.as_ref().map_or(&*backend.meta.namespace, |name| name.as_str());
     let name = ObjectName::new(namespace, reference.name.shared());
     if reference.group != "" || reference.kind != "Secret" {
-        return Err(refuse(Reason::Invalid, "only Secrets can be referred to".to_owned()));
+        let kind = kind_name(reference.group.as_str(), reference.kind.as_str());
+        let message = format!("{kind} cannot hold a certificate and its key; use a Secret");
+        return Err(refuse(Reason::Invalid, message));
     }
     let referrer =
         Referrer { group: EXPERIMENTAL_GROUP, kind: "XBackend", namespace: &backend.meta.namespace };
     let referent = Referent { group: "", kind: "Secret", namespace, name: reference.name.as_str() };
     if !lookup.permits(&referrer, &referent) {
-        return Err(refuse(
-            Reason::RefNotPermitted,
-            format!("no ReferenceGrant in namespace {namespace} permits it"),
-        ));
+        return Err(refuse(Reason::RefNotPermitted, not_permitted(&referrer, &referent)));
     }
-    let secret = lookup
-        .secret(&name)
-        .ok_or_else(|| refuse(Reason::Invalid, format!("Secret {name} does not exist")))?;
+    let secret = lookup.secret(&name).ok_or_else(|| {
+        refuse(Reason::Invalid, format!("Secret {name} does not exist; create it, or name another"))
+    })?;
     let key = lookup
         .credentials()
         .key(secret)
@@ -106,16 +104,17 @@ fn client_certificate(
     Ok(Some(key.certificate.clone()))
 }
 
-pub(crate) fn status(backend: &XBackend, lookup: &Lookup<'_>) -> Vec<Condition> {
+/// The conditions of an XBackend, and what is wrong with it.
+pub(crate) fn status(backend: &XBackend, lookup: &Lookup<'_>) -> (Vec<Condition>, Option<Fault>) {
     let selects_pods = backend.spec.external_hostname.is_none();
     let fault = if selects_pods {
         Some(Fault::new(
             Reason::Invalid,
-            "type EndpointSelector is not supported; refer to a Service instead",
+            "spec.type: EndpointSelector is not supported; refer to a Service instead",
         ))
     } else {
         connection(backend, lookup).err()
     };
     let good = (Reason::Accepted, "the backend is accepted");
-    vec![holds(ConditionType::Accepted, fault.as_ref(), good, backend.meta.generation)]
+    (vec![holds(ConditionType::Accepted, fault.as_ref(), good, backend.meta.generation)], fault)
 }

@@ -26,11 +26,14 @@ pub(super) fn requested(gateway: &Gateway, source: Source) -> (Vec<IpAddr>, Opti
                 address.routability
             ));
         } else if address.routability == "Cluster" && source == Source::Folder {
-            refuse("routability Cluster has no meaning without a cluster".to_owned());
+            refuse("routability Cluster has no meaning without a cluster; leave it out".to_owned());
         } else if !address.value.is_empty() {
             match address.value.parse() {
                 Ok(ip) => addresses.push(ip),
-                Err(_) => refuse(format!("`{}` is not an IP address", address.value)),
+                Err(_) => refuse(format!(
+                    "`{}` is not an IP address; write one like 192.0.2.1 or 2001:db8::1",
+                    address.value
+                )),
             }
         }
     }

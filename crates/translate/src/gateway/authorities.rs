@@ -9,7 +9,7 @@ use tidegate_plan::{Blob, ClientCertificates};
 
 use crate::authority::{self, AuthorityFault};
 use crate::conditions::Fault;
-use crate::lookup::{Lookup, Referent, Referrer};
+use crate::lookup::{Lookup, Referent, Referrer, not_permitted};
 
 /// What a listener does about client certificates.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -55,11 +55,7 @@ fn evaluate(
             name: reference.name.as_str(),
         };
         let result = if !authority::is_cluster_scoped(&referent) && !lookup.permits(&referrer, &referent) {
-            let message = format!(
-                "no ReferenceGrant in namespace {namespace} lets a Gateway of namespace {} refer to {} {}",
-                referrer.namespace, referent.kind, referent.name
-            );
-            Err(Fault::new(Reason::RefNotPermitted, message))
+            Err(Fault::new(Reason::RefNotPermitted, not_permitted(&referrer, &referent)))
         } else {
             authority::bundle(&referent, lookup).map_err(|fault| match fault {
                 AuthorityFault::Kind(message) => Fault::new(Reason::InvalidCACertificateKind, message),
@@ -68,12 +64,7 @@ fn evaluate(
         };
         match result {
             Ok(blob) => blobs.push(blob),
-            Err(fault) => {
-                faults.push(Fault::new(
-                    fault.reason,
-                    format!("{field}.caCertificateRefs[{index}]: {}", fault.message),
-                ));
-            }
+            Err(fault) => faults.push(fault.at(&format!("{field}.caCertificateRefs[{index}]"))),
         }
     }
     let allow_insecure = validation.mode == FrontendValidationMode::AllowInsecureFallback;

@@ -6,9 +6,9 @@ use tidegate_api::refs::SecretReference;
 use tidegate_api::status::Reason;
 use tidegate_plan::ObjectName;
 
-use crate::conditions::Fault;
+use crate::conditions::{Fault, kind_name};
 use crate::credentials::KeyMaterial;
-use crate::lookup::{Lookup, Referent, Referrer};
+use crate::lookup::{Lookup, Referent, Referrer, not_permitted};
 
 /// The Secret that a reference names, its own namespace being the default.
 pub(super) fn secret_name(reference: &SecretReference, namespace: &str) -> ObjectName {
@@ -26,24 +26,16 @@ pub(super) fn resolve(
 ) -> Result<Arc<KeyMaterial>, Fault> {
     let name = secret_name(reference, referrer.namespace);
     if reference.group != "" || reference.kind != "Secret" {
-        let found = format!("{} {}", reference.group, reference.kind);
-        return Err(Fault::new(
-            invalid,
-            format!("{} is not a Secret; only Secrets can be referred to", found.trim()),
-        ));
+        let kind = kind_name(reference.group.as_str(), reference.kind.as_str());
+        let message = format!("{kind} cannot hold a certificate and its key; use a Secret");
+        return Err(Fault::new(invalid, message));
     }
     let referent = Referent { group: "", kind: "Secret", namespace: &name.namespace, name: &name.name };
     if !lookup.permits(referrer, &referent) {
-        return Err(Fault::new(
-            Reason::RefNotPermitted,
-            format!(
-                "no ReferenceGrant in namespace {} lets a {} of namespace {} refer to Secret {}",
-                name.namespace, referrer.kind, referrer.namespace, name.name
-            ),
-        ));
+        return Err(Fault::new(Reason::RefNotPermitted, not_permitted(referrer, &referent)));
     }
     let Some(secret) = lookup.secret(&name) else {
-        return Err(Fault::new(invalid, format!("Secret {name} does not exist")));
+        return Err(Fault::new(invalid, format!("Secret {name} does not exist; create it, or name another")));
     };
     lookup
         .credentials()

@@ -7,7 +7,7 @@ use tidegate_api::status::Reason;
 
 use super::listener::{ListenerView, Protocol};
 use super::sets::SetView;
-use crate::conditions::Fault;
+use crate::conditions::{Fault, few};
 
 pub(super) fn resolve(own: &mut [ListenerView], sets: &mut [SetView]) {
     let mut objects: Vec<&mut [ListenerView]> = vec![own];
@@ -59,13 +59,17 @@ fn compare_equals(listeners: &mut [ListenerView]) {
             if listener.conflict.is_some() {
                 return None;
             }
-            let others = listeners.iter().enumerate().filter(|(other, view)| *other != index && view.conflict.is_none());
-            let (reason, other) = others.filter_map(|(_, other)| Some((between(listener, other)?, other))).next()?;
+            let others = listeners
+                .iter()
+                .enumerate()
+                .filter(|(other, view)| *other != index && view.conflict.is_none());
+            let (reason, other) =
+                others.filter_map(|(_, other)| Some((between(listener, other)?, other))).next()?;
             let message = format!(
-                "{} cannot share port {} with {} of the same object; neither serves until one of them changes",
-                describe(listener),
+                "port {} cannot be shared with {} beside it, and neither serves; {}",
                 listener.port,
-                describe(other)
+                describe(other),
+                way_out(listener, other)
             );
             Some(Fault::new(reason, message))
         })
@@ -83,20 +87,33 @@ fn lost(listener: &ListenerView, winner: &ListenerView, reason: Reason) -> Fault
         Some(set) => format!("ListenerSet {set}"),
     };
     let message = format!(
-        "{} cannot share port {} with {} of {owner}, which goes before it",
-        describe(listener),
+        "port {} is taken by {} of {owner}, which goes before this ListenerSet; {}",
         listener.port,
-        describe(winner)
+        describe(winner),
+        way_out(listener, winner)
     );
     Fault::new(reason, message)
+}
+
+/// What to change so that both can serve.
+fn way_out(a: &ListenerView, b: &ListenerView) -> &'static str {
+    let has_hello = |view: &ListenerView| matches!(view.protocol, Some(Protocol::Https | Protocol::Tls));
+    let both_http = a.protocol == Some(Protocol::Http) && b.protocol == Some(Protocol::Http);
+    if both_http || has_hello(a) && has_hello(b) {
+        "use another hostname or port for one of them"
+    } else {
+        "use another port for one of them"
+    }
 }
 
 /// A listener in words.
 pub(super) fn describe(listener: &ListenerView) -> String {
     let protocol = listener.protocol.map_or("?", Protocol::as_str);
-    match &listener.hostname {
-        Some(hostname) => format!("listener {} ({protocol}, {hostname})", listener.id.name),
-        None => format!("listener {} ({protocol}, no hostname)", listener.id.name),
+    let name = &listener.id.name;
+    match (&listener.hostname, listener.protocol) {
+        (Some(hostname), _) => format!("listener {name} ({protocol}, {hostname})"),
+        (None, Some(Protocol::Tcp | Protocol::Udp)) => format!("listener {name} ({protocol})"),
+        (None, _) => format!("listener {name} ({protocol}, no hostname)"),
     }
 }
 
@@ -131,8 +148,8 @@ fn find_overlaps(objects: &mut [&mut [ListenerView]]) {
     }
     for (object, index, others) in found {
         let message = format!(
-            "its hostname overlaps with that of {} on the same port; the most specific one takes a connection",
-            others.join(", ")
+            "its hostname overlaps with that of listener {} on the same port; the most specific one takes a connection",
+            few(&others)
         );
         objects[object][index].overlapping = Some(message);
     }

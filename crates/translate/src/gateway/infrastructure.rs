@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tidegate_api::gateway::Gateway;
 use tidegate_api::status::Reason;
 
-use crate::conditions::Fault;
+use crate::conditions::{Fault, kind_name};
 
 const NAME_LABEL: &str = "gateway.networking.k8s.io/gateway-name";
 const CLASS_LABEL: &str = "gateway.networking.k8s.io/gateway-class-name";
@@ -48,11 +48,25 @@ fn label_value(name: &str) -> String {
 /// No kind of parameters is known, so that every reference is one too many.
 pub(super) fn parameters_fault(gateway: &Gateway) -> Option<Fault> {
     let reference = gateway.spec.infrastructure.as_ref()?.parameters_ref.as_ref()?;
-    Some(Fault::new(
-        Reason::InvalidParameters,
-        format!(
-            "spec.infrastructure.parametersRef: {} of group \"{}\" is not a kind of parameters; remove the reference",
-            reference.kind, reference.group
-        ),
-    ))
+    let kind = kind_name(reference.group.as_str(), reference.kind.as_str());
+    let message =
+        format!("spec.infrastructure.parametersRef: {kind} is not known here; remove the reference");
+    Some(Fault::new(Reason::InvalidParameters, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_is_never_too_long_and_tells_names_apart() {
+        assert_eq!(label_value("web"), "web");
+        let whole = "a".repeat(63);
+        assert_eq!(label_value(&whole), whole);
+        let (one, other) = (format!("{whole}1"), format!("{whole}2"));
+        assert_eq!(label_value(&one).len(), 63);
+        assert_ne!(label_value(&one), label_value(&other));
+        let dotted = format!("{}.{}", "a".repeat(53), "b".repeat(40));
+        assert!(!label_value(&dotted).contains(".-"), "{}", label_value(&dotted));
+    }
 }

@@ -15,7 +15,7 @@ use tidegate_plan::{
 
 use super::authorities::{ClientRule, client_rule};
 use super::certificates;
-use crate::conditions::Fault;
+use crate::conditions::{Fault, kind_name};
 use crate::lookup::{Lookup, Referrer};
 use crate::options;
 use crate::route::filters;
@@ -133,6 +133,11 @@ impl ListenerView {
         self.is_accepted() && self.refuse.is_none()
     }
 
+    /// Whether its port and names are its own, be it only to refuse.
+    pub(super) const fn occupies(&self) -> bool {
+        self.conflict.is_none() && (self.fault.is_none() || self.refuse.is_some())
+    }
+
     pub(crate) fn is_passthrough(&self) -> bool {
         matches!(self.handling, Some(Handling::Passthrough))
     }
@@ -156,8 +161,7 @@ impl ListenerView {
     /// What a data plane does for it. One that cannot check client certificates, or has no certificate, keeps
     /// its names and refuses them; one that lost a conflict leaves them to the winner.
     pub(super) fn body(&self, addresses: &[IpAddr]) -> Option<Body> {
-        let refuses_for_safety = self.refuse.is_some() && self.conflict.is_none();
-        if !self.is_accepted() && !refuses_for_safety {
+        if !self.occupies() {
             return None;
         }
         Some(Body::Listener(tidegate_plan::Listener {
@@ -222,6 +226,7 @@ pub(super) fn evaluate(
         let message =
             format!("port {port} is where Tidegate itself answers for health and metrics; use another");
         view.fault = Some(Fault::new(Reason::PortUnavailable, message));
+        view.refuse = None;
     }
     view.unresolved = Fault::joined(&faults);
     view
@@ -233,7 +238,7 @@ fn read_kinds(listener: &Listener, protocol: Protocol, view: &mut ListenerView, 
     if listener.allowed_routes.kinds.is_empty() {
         view.kinds = carried.to_vec();
     }
-    for entry in &listener.allowed_routes.kinds {
+    for (index, entry) in listener.allowed_routes.kinds.iter().enumerate() {
         let kind = carried.iter().find(|kind| entry.kind == kind.as_str() && entry.group == GATEWAY_GROUP);
         match kind {
             Some(kind) if !view.kinds.contains(kind) => view.kinds.push(*kind),
@@ -243,9 +248,8 @@ fn read_kinds(listener: &Listener, protocol: Protocol, view: &mut ListenerView, 
                 faults.push(Fault::new(
                     Reason::InvalidRouteKinds,
                     format!(
-                        "allowedRoutes.kinds: {} of group \"{}\" cannot attach to protocol {}; it carries {}",
-                        entry.kind,
-                        entry.group,
+                        "allowedRoutes.kinds[{index}]: {} cannot attach to a listener with protocol {}; it takes {}",
+                        kind_name(entry.group.as_str(), entry.kind.as_str()),
                         protocol.as_str(),
                         names.join(" and ")
                     ),
@@ -283,8 +287,14 @@ fn read_tls(
         _ => {}
     }
     let mut tls = ServerTls::default();
-    read_certificates(listener, owner, lookup, view, &mut tls, faults);
-    let ClientRule { rule, blobs, faults: client_faults, unusable } = client_rule(gateway, view.port, lookup);
+    let has_issuer = crate::issuer::of(gateway).0.is_some();
+    read_certificates(listener, owner, has_issuer, lookup, view, &mut tls, faults);
+    let ClientRule { rule, blobs, faults: mut client_faults, unusable } =
+        client_rule(gateway, view.port, lookup);
+    if owner.kind == "ListenerSet" {
+        let whose = format!("Gateway {}", owner.gateway);
+        client_faults = client_faults.into_iter().map(|fault| fault.at(&whose)).collect();
+    }
     if unusable {
         let message = Fault::joined(&client_faults).map(|fault| fault.message).unwrap_or_default();
         view.fault = Some(Fault::new(Reason::NoValidCACertificate, message));
@@ -304,6 +314,7 @@ fn read_tls(
 fn read_certificates(
     listener: &Listener,
     owner: &Owner,
+    has_issuer: bool,
     lookup: &Lookup<'_>,
     view: &mut ListenerView,
     tls: &mut ServerTls,
@@ -311,24 +322,28 @@ fn read_certificates(
 ) {
     let references = listener.tls.as_ref().map_or(&[][..], |tls| &tls.certificate_refs);
     if references.is_empty() {
-        let message = "the listener terminates TLS and has no tls.certificateRefs; name a Secret of type kubernetes.io/tls";
+        let message = "the listener terminates TLS and has no tls.certificateRefs; name a Secret with `tls.crt` and `tls.key`";
         faults.push(Fault::new(Reason::InvalidCertificateRef, message));
     }
     for (index, reference) in references.iter().enumerate() {
-        if index == 0 {
-            view.secret = Some(certificates::secret_name(reference, &owner.name.namespace));
+        let name = certificates::secret_name(reference, &owner.name.namespace);
+        let resolved =
+            certificates::resolve(reference, &owner.referrer(), Reason::InvalidCertificateRef, lookup);
+        let is_permitted = !resolved.as_ref().is_err_and(|fault| fault.reason == Reason::RefNotPermitted);
+        if index == 0 && is_permitted && reference.kind == "Secret" {
+            view.secret = Some(name.clone());
         }
-        match certificates::resolve(reference, &owner.referrer(), Reason::InvalidCertificateRef, lookup) {
+        let is_awaited = has_issuer && view.secret.as_ref() == Some(&name);
+        match resolved {
             Ok(key) => {
                 tls.certificates.push(key.certificate.clone());
                 view.blobs.push(Arc::clone(&key.blob));
             }
-            Err(fault) => {
-                faults.push(Fault::new(
-                    fault.reason,
-                    format!("tls.certificateRefs[{index}]: {}", fault.message),
-                ));
-            }
+            Err(_) if is_awaited && lookup.secret(&name).is_none() => faults.push(Fault::new(
+                Reason::InvalidCertificateRef,
+                format!("tls.certificateRefs[{index}]: Secret {name} does not exist yet; the Gateway's issuer is to make it"),
+            )),
+            Err(fault) => faults.push(fault.at(&format!("tls.certificateRefs[{index}]"))),
         }
     }
     if tls.certificates.is_empty() {
@@ -350,16 +365,12 @@ fn read_filters(
                 let mut context = filters::Context::new(owner.referrer(), lookup);
                 view.external_auth.push(filters::external_auth(auth, &mut context));
                 let field = format!("filters.requests[{index}].externalAuth.backendRef");
-                faults.extend(
-                    context
-                        .faults
-                        .into_iter()
-                        .map(|f| Fault::new(f.reason, format!("{field}: {}", f.message))),
-                );
+                faults.extend(context.faults.into_iter().map(|fault| fault.at(&field)));
                 view.backends.extend(context.backends);
             }
             _ => {
-                let message = format!("filters.requests[{index}]: {} is not supported", filter.kind);
+                let message =
+                    format!("filters.requests[{index}]: {} is not supported; use ExternalAuth", filter.kind);
                 view.fault = Some(Fault::new(Reason::UnsupportedValue, message));
                 view.refuse = Some(Refusal::FilterUnsupported);
             }

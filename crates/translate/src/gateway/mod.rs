@@ -75,7 +75,9 @@ pub(crate) fn view(gateway: &Gateway, lookup: &Lookup<'_>) -> Option<GatewayView
     }
     let (issuer, issuer_notes) = crate::issuer::of(gateway);
     notes.extend(issuer_notes);
-    let fault = infrastructure::parameters_fault(gateway).or(address_fault);
+    let class_fault = crate::class::parameters_fault(class)
+        .map(|fault| fault.at(&format!("GatewayClass {} is not accepted", class.meta.name)));
+    let fault = class_fault.or_else(|| infrastructure::parameters_fault(gateway)).or(address_fault);
     Some(GatewayView {
         generation: gateway.meta.generation,
         created: gateway.meta.created,
@@ -94,13 +96,15 @@ pub(crate) fn view(gateway: &Gateway, lookup: &Lookup<'_>) -> Option<GatewayView
 }
 
 impl GatewayView {
-    /// The listeners of the Gateway and of its ListenerSets.
+    /// The listeners of the Gateway and of the ListenerSets that are attached to it.
     pub(crate) fn all_listeners(&self) -> impl Iterator<Item = &ListenerView> {
-        self.listeners.iter().chain(self.sets.iter().flat_map(|set| &set.listeners))
+        let sets = self.sets.iter().filter(|set| set.fault.is_none());
+        self.listeners.iter().chain(sets.flat_map(|set| &set.listeners))
     }
 
     pub(crate) fn all_listeners_mut(&mut self) -> impl Iterator<Item = &mut ListenerView> {
-        self.listeners.iter_mut().chain(self.sets.iter_mut().flat_map(|set| &mut set.listeners))
+        let sets = self.sets.iter_mut().filter(|set| set.fault.is_none());
+        self.listeners.iter_mut().chain(sets.flat_map(|set| &mut set.listeners))
     }
 
     /// Why the Gateway is not accepted; one good listener is enough.
@@ -113,11 +117,10 @@ impl GatewayView {
 
     /// The listeners that are not accepted, in words.
     pub(crate) fn bad_listeners(&self) -> String {
-        let bad = self.listeners.iter().filter_map(|listener| {
-            let fault = listener.not_accepted()?;
-            Some(format!("listener {}: {}", listener.id.name, fault.message))
-        });
-        bad.collect::<Vec<_>>().join("; ")
+        let bad = self.listeners.iter().filter_map(|listener| Some((listener, listener.not_accepted()?)));
+        bad.map(|(listener, fault)| fault.clone().at(&format!("listener {}", listener.id.name)).message)
+            .collect::<Vec<_>>()
+            .join("; ")
     }
 
     /// What a data plane has to know of the Gateway: nothing, where it is not accepted.
@@ -130,9 +133,7 @@ impl GatewayView {
             id: self.name.clone(),
             client_certificate: client_certificate.map(|key| key.certificate.clone()),
         };
-        let own = self.listeners.iter();
-        let of_sets = self.sets.iter().filter(|set| set.fault.is_none()).flat_map(|set| &set.listeners);
-        let listeners = own.chain(of_sets).filter_map(|listener| listener.body(&self.addresses));
+        let listeners = self.all_listeners().filter_map(|listener| listener.body(&self.addresses));
         std::iter::once(Body::Gateway(gateway)).chain(listeners).collect()
     }
 }
@@ -144,9 +145,7 @@ fn client_certificate(gateway: &Gateway, lookup: &Lookup<'_>) -> Result<Option<A
     let referrer = Referrer { group: GATEWAY_GROUP, kind: "Gateway", namespace: &gateway.meta.namespace };
     certificates::resolve(reference, &referrer, Reason::InvalidClientCertificateRef, lookup)
         .map(Some)
-        .map_err(|fault| {
-            Fault::new(fault.reason, format!("spec.tls.backend.clientCertificateRef: {}", fault.message))
-        })
+        .map_err(|fault| fault.at("spec.tls.backend.clientCertificateRef"))
 }
 
 fn allows_insecure_fallback(gateway: &Gateway) -> bool {

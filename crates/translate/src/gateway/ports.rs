@@ -25,12 +25,12 @@ pub(crate) fn share_ports(views: &mut [GatewayView]) {
                 shared || addresses.is_empty() || other.addresses.is_empty()
             })
             .collect();
-        for listener in view.all_listeners_mut().filter(|listener| listener.is_accepted()) {
-            let taken = |other: &&ListenerView| other.is_accepted() && between(listener, other).is_some();
+        for listener in view.all_listeners_mut().filter(|listener| listener.occupies()) {
+            let taken = |other: &&ListenerView| other.occupies() && between(listener, other).is_some();
             let winner = rivals.iter().find_map(|rival| Some((rival, rival.all_listeners().find(taken)?)));
             if let Some((rival, other)) = winner {
                 let message = format!(
-                    "port {} is taken by {} of Gateway {}, which is older; use another port, hostname or address",
+                    "port {} is taken by {} of Gateway {}, which is older or first by name; use another port, hostname or address",
                     listener.port,
                     describe(other),
                     rival.name

@@ -23,8 +23,18 @@ impl SetView {
     pub(crate) fn not_accepted(&self) -> Option<Fault> {
         self.fault.clone().or_else(|| {
             let serves = self.listeners.iter().any(ListenerView::serves);
-            (!serves).then(|| Fault::new(Reason::ListenersNotValid, "none of its listeners can serve"))
+            (!serves).then(|| Fault::new(Reason::ListenersNotValid, self.bad_listeners()))
         })
+    }
+
+    /// The listeners that cannot serve, in words.
+    pub(super) fn bad_listeners(&self) -> String {
+        let bad = self.listeners.iter().filter(|listener| !listener.serves()).map(|listener| {
+            let fault = listener.not_accepted().or(listener.unresolved.as_ref());
+            let why = fault.map_or("it cannot serve", |fault| &fault.message);
+            format!("listener {}: {why}", listener.id.name)
+        });
+        bad.collect::<Vec<_>>().join("; ")
     }
 }
 
@@ -44,9 +54,10 @@ fn view(set: &ListenerSet, gateway: &Gateway, lookup: &Lookup<'_>) -> SetView {
         Fault::new(
             Reason::NotAllowed,
             format!(
-                "Gateway {} does not take ListenerSets of namespace {}; its spec.allowedListeners says which it takes",
+                "Gateway {} does not take ListenerSets of namespace {}: its spec.allowedListeners.namespaces.from is {}, and its owner can change that",
                 gateway.meta.object_name(),
-                set.meta.namespace
+                set.meta.namespace,
+                gateway.spec.allowed_listeners.as_ref().map_or(FromListenerNamespaces::None, |allowed| allowed.namespaces.from)
             ),
         )
     });

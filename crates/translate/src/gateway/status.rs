@@ -60,17 +60,13 @@ fn gateway_conditions(view: &GatewayView, not_accepted: Option<&Fault>) -> Vec<C
 }
 
 fn unresolved(view: &GatewayView) -> Option<Fault> {
-    if let Err(fault) = &view.client_certificate {
-        return Some(fault.clone());
-    }
     let listeners = view.listeners.iter().filter_map(|listener| {
         let fault = listener.unresolved.as_ref()?;
-        Some(Fault::new(
-            Reason::ListenersNotResolved,
-            format!("listener {}: {}", listener.id.name, fault.message),
-        ))
+        let message = format!("listener {}: {}", listener.id.name, fault.message);
+        Some(Fault::new(Reason::ListenersNotResolved, message))
     });
-    Fault::joined(&listeners.collect::<Vec<_>>())
+    let own = view.client_certificate.as_ref().err().cloned();
+    Fault::joined(&own.into_iter().chain(listeners).collect::<Vec<_>>())
 }
 
 pub(crate) fn listener_set_status(
@@ -86,7 +82,11 @@ pub(crate) fn listener_set_status(
     });
     let not_accepted = set.fault.clone().or(parent).or_else(|| set.not_accepted());
     let not_programmed = not_accepted.as_ref().map(|fault| {
-        let reason = if fault.reason == Reason::ParentNotAccepted { Reason::Invalid } else { fault.reason };
+        let reason = if fault.reason == Reason::ParentNotAccepted {
+            Reason::ParentNotProgrammed
+        } else {
+            fault.reason
+        };
         Fault::new(reason, fault.message.clone())
     });
     // A set that is not attached has no listeners to speak of.
@@ -95,14 +95,18 @@ pub(crate) fn listener_set_status(
         let fault = not_accepted.as_ref().filter(|fault| fault.reason == Reason::ParentNotAccepted);
         listener_status(listener, fault, attached, set.generation)
     });
+    let bad = set.bad_listeners();
+    let good = if bad.is_empty() {
+        (Reason::Accepted, "the ListenerSet is attached to its Gateway".to_owned())
+    } else {
+        (
+            Reason::ListenersNotValid,
+            format!("the ListenerSet is attached without some of its listeners: {bad}"),
+        )
+    };
     ListenerSetStatus {
         conditions: vec![
-            holds(
-                ConditionType::Accepted,
-                not_accepted.as_ref(),
-                (Reason::Accepted, "the ListenerSet is attached to its Gateway"),
-                set.generation,
-            ),
+            holds(ConditionType::Accepted, not_accepted.as_ref(), (good.0, &good.1), set.generation),
             programmed(not_programmed.as_ref(), set.generation),
         ],
         listeners: listeners.collect(),

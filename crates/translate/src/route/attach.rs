@@ -6,7 +6,7 @@ use tidegate_api::status::{ParentRefStatus, Reason};
 use tidegate_plan::{Hostname, ObjectName};
 
 use super::{Common, Gateways};
-use crate::conditions::Fault;
+use crate::conditions::{Fault, few};
 use crate::gateway::{GatewayView, ListenerView};
 use crate::lookup::{Dependency, Lookup};
 use crate::translation::{Attachment, Verdict};
@@ -38,15 +38,17 @@ pub(super) fn parents(
                 };
                 parents.push(judge(written_out(reference), &selector, listeners, route, lookup));
             }
-            Found::SetNotAttached(name) => {
-                let message = format!("ListenerSet {name} is not attached to its Gateway");
+            Found::SetNotAttached(name, fault) => {
+                let message = format!("ListenerSet {name} is not attached to its Gateway: {}", fault.message);
                 parents.push(Parent {
                     attachment: Attachment { parent_ref: written_out(reference), listeners: Vec::new() },
                     passthrough: Vec::new(),
                     fault: Some(Fault::new(Reason::NoMatchingParent, message)),
                 });
             }
-            Found::Nothing(what) => notes.push(format!("{what} does not exist or is not of a class of ours")),
+            Found::Nothing(what) => {
+                notes.push(format!("{what} does not exist; create it, or name another in parentRefs"));
+            }
             Found::NotOurs => {}
         }
     }
@@ -62,14 +64,14 @@ pub(super) fn parents(
         parents.push(judge(parent_ref, &Selector::default(), &gateway.listeners, route, lookup));
     }
     if parents.is_empty() && notes.is_empty() && route.parents.parent_refs.is_empty() {
-        notes.push("it has no parentRefs, so that it attaches to nothing".to_owned());
+        notes.push("it has no parentRefs and attaches to nothing; name a Gateway there".to_owned());
     }
     (parents, notes)
 }
 
 enum Found<'a> {
     Listeners(&'a [ListenerView]),
-    SetNotAttached(ObjectName),
+    SetNotAttached(ObjectName, &'a Fault),
     /// What was looked for.
     Nothing(String),
     NotOurs,
@@ -91,6 +93,7 @@ fn find<'a>(
             lookup.saw(Dependency::GatewayView(name.clone()));
             match gateways.get(&name) {
                 Some(gateway) => Found::Listeners(&gateway.listeners),
+                None if lookup.gateway(&name).is_some() => Found::NotOurs,
                 None => Found::Nothing(format!("Gateway {name}")),
             }
         }
@@ -106,8 +109,11 @@ fn find<'a>(
             let view =
                 gateways.get(&gateway).and_then(|gateway| gateway.sets.iter().find(|set| set.name == name));
             match view {
-                Some(set) if set.fault.is_none() => Found::Listeners(&set.listeners),
-                Some(_) => Found::SetNotAttached(name),
+                Some(set) => match &set.fault {
+                    None => Found::Listeners(&set.listeners),
+                    Some(fault) => Found::SetNotAttached(name, fault),
+                },
+                None if lookup.gateway(&gateway).is_some() => Found::NotOurs,
                 None => Found::Nothing(format!("Gateway {gateway} of ListenerSet {name}")),
             }
         }
@@ -152,7 +158,7 @@ fn judge(
 ) -> Parent {
     let verdicts: Vec<Verdict> =
         listeners.iter().map(|listener| verdict(listener, selector, route, lookup)).collect();
-    let fault = fault(selector, &verdicts, listeners, route);
+    let fault = fault(&parent_ref, &verdicts, listeners, route);
     let attachment = Attachment {
         parent_ref,
         listeners: listeners.iter().map(|listener| listener.id.clone()).zip(verdicts).collect(),
@@ -203,7 +209,7 @@ fn common_hostnames(listener: Option<&Hostname>, route: &[Hostname]) -> Option<V
 
 /// Why no listener took the route: the verdict that came furthest decides.
 fn fault(
-    selector: &Selector<'_>,
+    parent: &ParentRefStatus,
     verdicts: &[Verdict],
     listeners: &[ListenerView],
     route: &Common<'_>,
@@ -213,51 +219,51 @@ fn fault(
         return None;
     }
     if any(|verdict| *verdict == Verdict::NoCommonHostname) {
-        let names: Vec<&str> = route.hostnames.iter().map(Hostname::as_str).collect();
-        let theirs: Vec<String> = listeners
+        let theirs = listeners
             .iter()
             .zip(verdicts)
             .filter(|(_, verdict)| **verdict == Verdict::NoCommonHostname)
             .filter_map(|(listener, _)| {
                 Some(format!("{} ({})", listener.id.name, listener.hostname.as_ref()?))
-            })
-            .collect();
+            });
         let message = format!(
-            "none of the hostnames {} is inside the hostname of listener {}",
-            names.join(", "),
-            theirs.join(", ")
+            "spec.hostnames: {} has nothing in common with the hostname of listener {}",
+            few(route.hostnames),
+            few(theirs)
         );
         return Some(Fault::new(Reason::NoMatchingListenerHostname, message));
     }
     if any(|verdict| matches!(verdict, Verdict::KindNotAllowed | Verdict::NamespaceNotAllowed)) {
-        let why: Vec<String> = listeners
-            .iter()
-            .zip(verdicts)
-            .filter_map(|(listener, verdict)| match verdict {
-                Verdict::KindNotAllowed => {
-                    let protocol =
-                        listener.protocol.map_or("an unknown protocol", |protocol| protocol.as_str());
-                    Some(format!("listener {} ({protocol}) does not take a {}", listener.id.name, route.kind))
-                }
-                Verdict::NamespaceNotAllowed => Some(format!(
-                    "listener {} does not take routes of namespace {} (allowedRoutes.namespaces.from: {})",
-                    listener.id.name, route.meta.namespace, listener.from.from
-                )),
-                _ => None,
-            })
-            .collect();
-        return Some(Fault::new(Reason::NotAllowedByListeners, why.join("; ")));
+        let why = listeners.iter().zip(verdicts).filter_map(|(listener, verdict)| match verdict {
+            Verdict::KindNotAllowed => Some(other_kinds(listener, route)),
+            Verdict::NamespaceNotAllowed => Some(format!(
+                "listener {} does not take routes of namespace {}: its allowedRoutes.namespaces.from is {}",
+                listener.id.name, route.meta.namespace, listener.from.from
+            )),
+            _ => None,
+        });
+        return Some(Fault::new(Reason::NotAllowedByListeners, why.collect::<Vec<_>>().join("; ")));
     }
-    let wanted = match (selector.section, selector.port) {
+    let wanted = match (&parent.section_name, parent.port) {
         (Some(section), Some(port)) => format!("named {section} on port {port}"),
         (Some(section), None) => format!("named {section}"),
         (None, Some(port)) => format!("on port {port}"),
         (None, None) => "at all".to_owned(),
     };
-    let names: Vec<String> =
-        listeners.iter().map(|listener| format!("{} ({})", listener.id.name, listener.port)).collect();
-    let message = format!("the parent has no listener {wanted}; it has {}", names.join(", "));
+    let names = listeners.iter().map(|listener| format!("{} (port {})", listener.id.name, listener.port));
+    let message = format!("{} {} has no listener {wanted}; it has {}", parent.kind, parent.name, few(names));
     Some(Fault::new(Reason::NoMatchingParent, message))
+}
+
+fn other_kinds(listener: &ListenerView, route: &Common<'_>) -> String {
+    let name = &listener.id.name;
+    let protocol = listener.protocol.map_or("an unknown protocol", |protocol| protocol.as_str());
+    if listener.kinds.is_empty() {
+        format!("listener {name} ({protocol}) takes no routes")
+    } else {
+        let kinds: Vec<String> = listener.kinds.iter().map(|kind| format!("{kind}s")).collect();
+        format!("listener {name} ({protocol}) takes {}, not {}s", kinds.join(" and "), route.kind)
+    }
 }
 
 fn written_out(reference: &ParentReference) -> ParentRefStatus {

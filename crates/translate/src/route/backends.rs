@@ -1,14 +1,13 @@
 //! References to backends.
 
-use tidegate_api::core::{ServicePort, TransportProtocol};
 use tidegate_api::refs::{BackendObjectReference, EXPERIMENTAL_GROUP};
 use tidegate_api::scalar::port_number;
 use tidegate_api::status::Reason;
-use tidegate_plan::{BackendId, BackendKind, ObjectName, Reason as Refusal, Target};
+use tidegate_plan::{BackendId, BackendKind, ObjectName, Reason as Refusal, Target, Transport};
 
-use crate::backend::protocol;
-use crate::conditions::Fault;
-use crate::lookup::{Lookup, Referent, Referrer};
+use crate::backend::{protocol, transport};
+use crate::conditions::{Fault, kind_name};
+use crate::lookup::{Lookup, Referent, Referrer, not_permitted};
 
 /// What a route wants of a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,10 +21,10 @@ pub(crate) enum Usage {
 }
 
 impl Usage {
-    pub(crate) fn carries(self, port: &ServicePort) -> bool {
+    const fn transport(self) -> Transport {
         match self {
-            Self::Requests | Self::Bytes => port.protocol == TransportProtocol::Tcp,
-            Self::Datagrams => port.protocol == TransportProtocol::Udp,
+            Self::Requests | Self::Bytes => Transport::Tcp,
+            Self::Datagrams => Transport::Udp,
         }
     }
 }
@@ -53,8 +52,8 @@ pub(crate) fn resolve(
         ("", "Service") => BackendKind::Service,
         (EXPERIMENTAL_GROUP, "XBackend") => BackendKind::XBackend,
         (group, kind) => {
-            let message =
-                format!("{kind} of group \"{group}\" cannot be a backend; a Service or an XBackend can");
+            let kind = kind_name(group, kind);
+            let message = format!("{kind} cannot be a backend; use a Service or an XBackend");
             return ResolvedBackend::invalid(Refusal::BackendKindUnknown, Reason::InvalidKind, message);
         }
     };
@@ -67,41 +66,46 @@ pub(crate) fn resolve(
         name: reference.name.as_str(),
     };
     if !lookup.permits(referrer, &referent) {
-        let message = format!(
-            "no ReferenceGrant in namespace {namespace} lets a {} of namespace {} refer to {kind} {}",
-            referrer.kind, referrer.namespace, name.name
-        );
+        let message = not_permitted(referrer, &referent);
         return ResolvedBackend::invalid(Refusal::BackendNotPermitted, Reason::RefNotPermitted, message);
     }
     match kind {
-        BackendKind::Service => service(reference, name, usage, lookup),
+        BackendKind::Service => service(reference, &name, usage, lookup),
         BackendKind::XBackend => xbackend(name, lookup),
     }
 }
 
 fn service(
     reference: &BackendObjectReference,
-    name: ObjectName,
+    name: &ObjectName,
     usage: Usage,
     lookup: &Lookup<'_>,
 ) -> ResolvedBackend {
     let not_found =
         |message| ResolvedBackend::invalid(Refusal::BackendNotFound, Reason::BackendNotFound, message);
-    let Some(service) = lookup.service(&name) else {
-        return not_found(format!("Service {name} does not exist"));
+    let Some(service) = lookup.service(name) else {
+        return not_found(format!("Service {name} does not exist; create it, or name another"));
     };
     let Some(number) = reference.port.map(port_number) else {
-        return not_found(format!("the reference to Service {name} names no port"));
+        return not_found(format!("the reference to Service {name} names no port; write `port:`"));
     };
-    let of_number = service.spec.ports.iter().filter(|port| port_number(port.port) == number);
-    let Some(port) = of_number.clone().find(|port| usage.carries(port)) else {
+    let id = BackendId {
+        kind: BackendKind::Service,
+        object: name.clone(),
+        port: number,
+        transport: usage.transport(),
+    };
+    let mut ports = service.spec.ports.iter();
+    let Some(port) =
+        ports.find(|port| port_number(port.port) == number && transport(port) == Some(id.transport))
+    else {
         let has: Vec<String> =
             service.spec.ports.iter().map(|port| format!("{}/{}", port.port.get(), port.protocol)).collect();
         let wanted = if usage == Usage::Datagrams { "UDP" } else { "TCP" };
         return not_found(format!("Service {name} has no port {number}/{wanted}; it has {}", has.join(", ")));
     };
     if usage == Usage::Requests
-        && let Err(message) = protocol::of_service_port(port, &name, lookup)
+        && let Err(message) = protocol::of_service_port(port, name, lookup)
     {
         return ResolvedBackend::invalid(
             Refusal::BackendProtocolUnsupported,
@@ -109,7 +113,6 @@ fn service(
             message,
         );
     }
-    let id = BackendId { kind: BackendKind::Service, object: name, port: number };
     ResolvedBackend { target: Target::Backend(id), fault: None }
 }
 
@@ -117,7 +120,7 @@ fn xbackend(name: ObjectName, lookup: &Lookup<'_>) -> ResolvedBackend {
     let not_found =
         |message| ResolvedBackend::invalid(Refusal::BackendNotFound, Reason::BackendNotFound, message);
     let Some(backend) = lookup.xbackend(&name) else {
-        return not_found(format!("XBackend {name} does not exist"));
+        return not_found(format!("XBackend {name} does not exist; create it, or name another"));
     };
     if backend.spec.external_hostname.is_none() {
         let message = format!(
@@ -127,7 +130,8 @@ fn xbackend(name: ObjectName, lookup: &Lookup<'_>) -> ResolvedBackend {
     }
     let port = port_number(backend.spec.port.number);
     if backend.spec.protocol == Some(tidegate_api::policy::XBackendProtocol::Mcp) {
-        let message = format!("XBackend {name} speaks MCP, which is not supported");
+        let message =
+            format!("XBackend {name} speaks MCP, which is not supported; use another spec.protocol");
         return ResolvedBackend::invalid(
             Refusal::BackendProtocolUnsupported,
             Reason::UnsupportedProtocol,
@@ -135,7 +139,12 @@ fn xbackend(name: ObjectName, lookup: &Lookup<'_>) -> ResolvedBackend {
         );
     }
     ResolvedBackend {
-        target: Target::Backend(BackendId { kind: BackendKind::XBackend, object: name, port }),
+        target: Target::Backend(BackendId {
+            kind: BackendKind::XBackend,
+            object: name,
+            port,
+            transport: Transport::Tcp,
+        }),
         fault: None,
     }
 }

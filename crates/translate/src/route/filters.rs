@@ -15,7 +15,7 @@ use tidegate_plan::{
 };
 
 use super::{Usage, resolve_backend};
-use crate::conditions::Fault;
+use crate::conditions::{Fault, kind_name};
 use crate::lookup::{Lookup, Referrer};
 
 /// What the rules of a route gather on their way.
@@ -45,11 +45,8 @@ impl<'a> Context<'a> {
 
     fn target(&mut self, reference: &BackendObjectReference, field: &str) -> Target {
         let resolved = resolve_backend(reference, Usage::Requests, &self.referrer, self.lookup);
-        self.faults.extend(resolved.fault.map(|fault| {
-            let message =
-                if field.is_empty() { fault.message } else { format!("{field}: {}", fault.message) };
-            Fault::new(fault.reason, message)
-        }));
+        let fault = resolved.fault.map(|fault| if field.is_empty() { fault } else { fault.at(field) });
+        self.faults.extend(fault);
         self.use_target(&resolved.target);
         resolved.target
     }
@@ -57,12 +54,12 @@ impl<'a> Context<'a> {
     /// There are no filters of our own: a rule with one answers 500 rather than without it.
     fn extension(&mut self, reference: Option<&LocalObjectReference>, field: &str) {
         let what = reference.map_or_else(String::new, |reference| {
-            format!("{} of group \"{}\"", reference.kind, reference.group)
+            kind_name(reference.group.as_str(), reference.kind.as_str())
         });
-        self.faults.push(Fault::new(
-            Reason::InvalidKind,
-            format!("{field}.extensionRef: {what} is not a filter that is known here; the rule answers 500"),
-        ));
+        let message = format!(
+            "{field}.extensionRef: {what} is not a filter that is known here; the rule answers 500 until it is removed"
+        );
+        self.faults.push(Fault::new(Reason::InvalidKind, message));
         self.refuse = Some(Refusal::FilterUnsupported);
     }
 }

@@ -6,7 +6,6 @@ use tidegate_plan::{Group, HttpMatch, PathMatch, Retry, Rules, Timeouts, Weighte
 
 use super::filters::{self, Context};
 use super::{RulesOutput, Usage, matches, resolve_backend};
-use crate::conditions::Fault;
 use crate::lookup::{Lookup, Referrer};
 
 pub(super) fn rules(route: &HttpRoute, referrer: Referrer<'_>, lookup: &Lookup<'_>) -> RulesOutput {
@@ -58,9 +57,7 @@ fn rule(rule: &HttpRule, field: &str, context: &mut Context<'_>) -> Result<tideg
     for (index, backend) in rule.backend_refs.iter().enumerate() {
         let field = format!("{field}.backendRefs[{index}]");
         let resolved = resolve_backend(&backend.backend, Usage::Requests, &context.referrer, context.lookup);
-        context.faults.extend(
-            resolved.fault.map(|fault| Fault::new(fault.reason, format!("{field}: {}", fault.message))),
-        );
+        context.faults.extend(resolved.fault.map(|fault| fault.at(&field)));
         context.use_target(&resolved.target);
         backends.push(WeightedBackend {
             weight: weight(backend.weight),

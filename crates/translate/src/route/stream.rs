@@ -5,7 +5,6 @@ use tidegate_plan::{Group, Rules, WeightedBackend};
 
 use super::filters::Context;
 use super::{RulesOutput, Usage, resolve_backend};
-use crate::conditions::Fault;
 use crate::lookup::{Lookup, Referrer};
 
 pub(super) fn rules(
@@ -39,10 +38,8 @@ pub(super) fn rules(
 
 fn weighted(backend: &BackendRef, index: usize, usage: Usage, context: &mut Context<'_>) -> WeightedBackend {
     let resolved = resolve_backend(&backend.backend, usage, &context.referrer, context.lookup);
-    let field = format!("backendRefs[{index}]");
-    context
-        .faults
-        .extend(resolved.fault.map(|fault| Fault::new(fault.reason, format!("{field}: {}", fault.message))));
+    let field = format!("spec.rules[0].backendRefs[{index}]");
+    context.faults.extend(resolved.fault.map(|fault| fault.at(&field)));
     context.use_target(&resolved.target);
     WeightedBackend {
         weight: super::http::weight(backend.weight),

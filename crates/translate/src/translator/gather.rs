@@ -3,25 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tidegate_api::refs::GATEWAY_GROUP;
-use tidegate_api::status::{Condition, ParentRefStatus, PolicyAncestorStatus, PolicyStatus, Status};
+use tidegate_api::status::Status;
 use tidegate_api::{Kind, ObjectKey};
 use tidegate_plan::{
-    Addresses, BackendId, BackendKind, BlobId, EndpointsId, ListenerId, ObjectName, RouteId,
+    Addresses, BackendId, BackendKind, BlobId, EndpointsId, ListenerId, ObjectName, RouteId, Transport,
 };
 
 use super::dependents::Part;
-use super::output::has_entries;
 use super::{Translator, Work};
-use crate::backend::{self, BackendOutput};
+use crate::backend::BackendOutput;
 use crate::gateway::{self, GatewayView};
 use crate::lookup::Dependency;
 use crate::route::{Common, RouteOutput};
 use crate::translation::Delta;
 use crate::wants::{self, RouteNames};
-
-/// The specification has room for so many ancestors.
-const MAX_ANCESTORS: usize = 16;
 
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
@@ -31,6 +26,8 @@ pub(super) struct Gathered {
     users: BTreeMap<BackendId, BTreeMap<Option<ObjectName>, usize>>,
     endpoints: BTreeMap<EndpointsId, usize>,
     blobs: BTreeMap<BlobId, usize>,
+    /// For each policy, the Gateways that its status has no room for.
+    pub(super) crowded_out: BTreeMap<ObjectKey, BTreeSet<ObjectName>>,
 }
 
 impl Gathered {
@@ -138,17 +135,17 @@ impl Gathered {
         work.parts.extend(old.into_iter().chain(new).map(Part::Endpoints));
     }
 
-    fn ancestors(&self, backend: &BackendId) -> impl Iterator<Item = &ObjectName> {
+    pub(super) fn ancestors(&self, backend: &BackendId) -> impl Iterator<Item = &ObjectName> {
         self.users.get(backend).into_iter().flat_map(BTreeMap::keys).flatten()
     }
 
     /// All used ports of a backend object.
-    fn used_ports<'a>(
+    pub(super) fn used_ports<'a>(
         &'a self,
         kind: BackendKind,
         object: &'a ObjectName,
     ) -> impl Iterator<Item = &'a BackendId> {
-        let first = BackendId { kind, object: object.clone(), port: 0 };
+        let first = BackendId { kind, object: object.clone(), port: 0, transport: Transport::Tcp };
         self.users
             .range(first..)
             .map(|(id, _)| id)
@@ -269,115 +266,5 @@ impl Translator {
             })
             .collect();
         wants::of_gateway(view, &names)
-    }
-
-    /// A policy's conditions are told at each Gateway that leads to a target of it.
-    pub(super) fn put_tls_policy_statuses(&mut self, work: &mut Work, delta: &mut Delta) {
-        for backend in work.users.iter().filter(|backend| backend.kind == BackendKind::Service) {
-            let policies = self.resources.tls_policies_of(&backend.object);
-            work.tls_policies.extend(policies.map(|policy| policy.meta.object_name()));
-        }
-        for name in &work.tls_policies {
-            let key = ObjectKey { kind: Kind::BackendTlsPolicy, name: name.clone() };
-            let Some(output) = self.tls_policies.get(name) else {
-                self.put_status(key.clone(), None, delta);
-                self.put_notes(key, Vec::new());
-                continue;
-            };
-            let backends = output.targets.iter().map(|(object, port)| BackendId {
-                kind: BackendKind::Service,
-                object: object.clone(),
-                port: *port,
-            });
-            let gateways: BTreeSet<ObjectName> = backends
-                .flat_map(|backend| self.gathered.ancestors(&backend).cloned().collect::<Vec<_>>())
-                .collect();
-            let mut notes = output.notes.clone();
-            if gateways.is_empty() {
-                notes.push("no Gateway leads to what it names, so that it has no effect".to_owned());
-            }
-            let status = self.policy_status(gateways, &output.conditions, &mut notes);
-            self.put_notes(key.clone(), notes);
-            self.put_status(key, Some(status).filter(has_entries), delta);
-        }
-    }
-
-    pub(super) fn remake_traffic_policies(&mut self, work: &mut Work, delta: &mut Delta) {
-        let mut names =
-            work.take(|part| if let Part::TrafficPolicy(name) = part { Some(name.clone()) } else { None });
-        for backend in &work.users {
-            let policies = self.resources.traffic_policies_of(&backend.object);
-            names.extend(policies.map(|policy| policy.meta.object_name()));
-        }
-        for name in names {
-            let part = Part::TrafficPolicy(name.clone());
-            let key = ObjectKey { kind: Kind::XBackendTrafficPolicy, name: name.clone() };
-            let Some(policy) = self.resources.xbackend_traffic_policies.get(&name).cloned() else {
-                self.dependents.forget(&part);
-                self.put_status(key.clone(), None, delta);
-                self.put_notes(key, Vec::new());
-                continue;
-            };
-            let (conditions, targets) =
-                self.made(&part, |_, lookup| backend::traffic_policy_status(&policy, lookup));
-            let mut gateways = BTreeSet::new();
-            for (kind, object) in &targets {
-                let kind = if kind == "Service" { BackendKind::Service } else { BackendKind::XBackend };
-                let ports = self.gathered.used_ports(kind, object);
-                gateways.extend(ports.flat_map(|backend| self.gathered.ancestors(backend)).cloned());
-            }
-            let mut notes = Vec::new();
-            let status = self.policy_status(gateways, &conditions, &mut notes);
-            self.put_notes(key.clone(), notes);
-            self.put_status(key, Some(status).filter(has_entries), delta);
-        }
-    }
-
-    pub(super) fn remake_xbackend_statuses(&mut self, work: &mut Work, delta: &mut Delta) {
-        let mut names =
-            work.take(|part| if let Part::XBackend(name) = part { Some(name.clone()) } else { None });
-        let used = work.users.iter().filter(|backend| backend.kind == BackendKind::XBackend);
-        names.extend(used.map(|backend| backend.object.clone()));
-        for name in names {
-            let part = Part::XBackend(name.clone());
-            let key = ObjectKey { kind: Kind::XBackend, name: name.clone() };
-            let Some(object) = self.resources.xbackends.get(&name).cloned() else {
-                self.dependents.forget(&part);
-                self.put_status(key, None, delta);
-                continue;
-            };
-            let conditions = self.made(&part, |_, lookup| backend::xbackend_status(&object, lookup));
-            let ports = self.gathered.used_ports(BackendKind::XBackend, &name);
-            let gateways = ports.flat_map(|backend| self.gathered.ancestors(backend)).cloned().collect();
-            let status = self.policy_status(gateways, &conditions, &mut Vec::new());
-            self.put_status(key, Some(status).filter(has_entries), delta);
-        }
-    }
-
-    fn policy_status(
-        &self,
-        gateways: BTreeSet<ObjectName>,
-        conditions: &[Condition],
-        notes: &mut Vec<String>,
-    ) -> Status {
-        if gateways.len() > MAX_ANCESTORS {
-            notes.push(format!(
-                "{} Gateways use it and its status has room for {MAX_ANCESTORS}",
-                gateways.len()
-            ));
-        }
-        let ancestors = gateways.into_iter().take(MAX_ANCESTORS).map(|gateway| PolicyAncestorStatus {
-            ancestor_ref: ParentRefStatus {
-                group: GATEWAY_GROUP.to_owned(),
-                kind: "Gateway".to_owned(),
-                namespace: Some(gateway.namespace.as_ref().to_owned()),
-                name: gateway.name.as_ref().to_owned(),
-                section_name: None,
-                port: None,
-            },
-            controller_name: Arc::clone(&self.settings.controller_name),
-            conditions: conditions.to_vec(),
-        });
-        Status::Policy(PolicyStatus { ancestors: ancestors.collect() })
     }
 }

@@ -6,6 +6,7 @@
 mod dependents;
 mod gather;
 mod output;
+mod policies;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -145,6 +146,7 @@ impl Translator {
         if names.is_empty() {
             return;
         }
+        let mut not_ours = Vec::new();
         for name in names {
             let part = Part::Gateway(name.clone());
             let gateway = self.resources.gateways.get(&name).cloned();
@@ -157,6 +159,7 @@ impl Translator {
                     if !self.resources.gateways.contains_key(&name) {
                         self.dependents.forget(&part);
                     }
+                    not_ours.push(name);
                 }
             }
         }
@@ -173,6 +176,9 @@ impl Translator {
         }
         for name in gone {
             self.replace_gateway(name, None, work, delta);
+        }
+        for name in not_ours {
+            self.put_gateway_notes(&name);
         }
     }
 
@@ -200,8 +206,7 @@ impl Translator {
             }
             None => self.translation.infrastructure.remove(&name),
         };
-        let notes = new.as_ref().map_or_else(Vec::new, |view| view.notes.clone());
-        self.put_notes(ObjectKey { kind: Kind::Gateway, name: name.clone() }, notes);
+        self.put_gateway_notes(&name);
         let was_default = old.is_some_and(|view| view.is_default) || new.is_some_and(|view| view.is_default);
         work.parts.extend(self.dependents.of(&Dependency::GatewayView(name.clone())).cloned());
         if was_default {

@@ -15,7 +15,10 @@ pub(crate) fn check(bytes: &[u8]) {
     for node in &nodes {
         let reading = read_object(node);
         reading.problems.iter().for_each(|problem| inside(problem, source));
-        assert!(reading.object.is_some() || !reading.problems.is_empty(), "refused without a word");
+        assert!(
+            reading.object.is_some() || reading.key.is_none() || !reading.problems.is_empty(),
+            "refused without a word"
+        );
         if let Some(object) = reading.object {
             resources.insert(object);
         }
