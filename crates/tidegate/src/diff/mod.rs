@@ -10,10 +10,11 @@ mod probe;
 mod text;
 mod traffic;
 
+use std::collections::BTreeMap;
 use std::slice;
 
 use serde::Serialize;
-use tidegate_plan::{Plan, Route, Tables};
+use tidegate_plan::{Listener, ListenerId, Plan, Route, Tables};
 
 use crate::arguments::{Diff, TextFormat};
 use crate::meaning::Meaning;
@@ -25,13 +26,19 @@ pub(crate) struct Side<'a> {
     tables: Tables,
     /// In the order in which they go before each other.
     routes: Vec<&'a Route>,
+    listeners: BTreeMap<&'a ListenerId, &'a Listener>,
 }
 
 impl<'a> Side<'a> {
     fn new(plan: &'a Plan) -> Self {
         let mut routes: Vec<&Route> = plan.routes().collect();
         routes.sort_by_key(|route| (route.created, &route.id));
-        Self { plan, tables: Tables::new(plan), routes }
+        let listeners = plan.listeners().map(|listener| (&listener.id, listener)).collect();
+        Self { plan, tables: Tables::new(plan), routes, listeners }
+    }
+
+    fn listeners_of(&self, route: &Route) -> impl Iterator<Item = &'a Listener> {
+        route.listeners.iter().filter_map(|id| self.listeners.get(id).copied())
     }
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn places(sides: &[&Side<'_>]) -> Places {
     let mut places = Places::new();
     for side in sides {
         for route in &side.routes {
-            for listener in side.plan.listeners().filter(|listener| route.listeners.contains(&listener.id)) {
+            for listener in side.listeners_of(route) {
                 add(&mut places, listener, route);
             }
         }
@@ -134,9 +134,8 @@ impl Place {
     /// The rule with these very words, first in the order of age and name: for matches that cannot be asked.
     pub(crate) fn written<'p>(&self, side: &Side<'p>) -> Option<(&'p Listener, &'p Route, usize)> {
         side.routes.iter().find_map(|&route| {
-            let listener = side.plan.listeners().find(|listener| {
-                route.listeners.contains(&listener.id)
-                    && listener.port == self.port
+            let listener = side.listeners_of(route).find(|listener| {
+                listener.port == self.port
                     && listener.handling.transport() == self.transport
                     && addresses(listener).contains(&self.address)
                     && common(listener.hostname.as_ref(), &route.hostnames).contains(&self.hostname)

@@ -9,12 +9,13 @@ mod file;
 mod walk;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
 use tidegate_api::folder::duplicates;
-use tidegate_api::{Object, ObjectKey, Severity, render};
+use tidegate_api::{Object, ObjectKey, Problem, Severity, render};
 use tidegate_translate::Resources;
 
 use crate::output::{Error, Terminal};
@@ -84,7 +85,7 @@ impl Manifests {
             file.problems.iter().filter(|problem| problem.severity == Severity::Error).map(|problem| {
                 let what =
                     if problem.object.is_empty() { file.name.to_string() } else { problem.object.clone() };
-                (what, format!("{}:{}", file.name, line(&file.text, problem.span.start)))
+                (what, Place { file, at: problem.span.start }.to_string())
             })
         })
     }
@@ -119,18 +120,33 @@ fn origins(path: &Path) -> Result<Vec<Origin>, Error> {
 fn keep_first(files: &mut [File]) -> BTreeMap<ObjectKey, (usize, usize)> {
     let mut first = BTreeMap::new();
     let mut objects = Vec::new();
-    let mut places = Vec::new();
+    let mut owners = Vec::new();
     for (index, file) in files.iter().enumerate() {
         for (number, entry) in file.entries.iter().enumerate() {
             let Some(key) = &entry.key else { continue };
-            let place = format!("{}:{}", file.name, line(&file.text, entry.node.span.start));
-            objects.push((key.clone(), place, entry.node.span));
-            places.push(index);
+            objects.push((key.clone(), Place { file, at: entry.node.span.start }, entry.node.span));
+            owners.push(index);
             first.entry(key.clone()).or_insert((index, number));
         }
     }
-    for duplicate in duplicates(&objects) {
-        files[places[duplicate.index]].problems.push(duplicate.problem);
+    let again: Vec<(usize, Problem)> = duplicates(&objects)
+        .into_iter()
+        .map(|duplicate| (owners[duplicate.index], duplicate.problem))
+        .collect();
+    for (owner, problem) in again {
+        files[owner].problems.push(problem);
     }
     first
+}
+
+/// `web.yaml:3`; the line is counted only when somebody asks.
+struct Place<'a> {
+    file: &'a File,
+    at: usize,
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file.name, line(&self.file.text, self.at))
+    }
 }
