@@ -119,7 +119,12 @@ fn route(kind: RouteKind, name: &str, listeners: &[&str], hostnames: &[&str], ru
 }
 
 pub fn group(name: &str) -> Group {
-    let id = BackendId { kind: BackendKind::Service, object: ObjectName::new("default", name), port: 80 };
+    let id = BackendId {
+        kind: BackendKind::Service,
+        object: ObjectName::new("default", name),
+        transport: Transport::Tcp,
+        port: 80,
+    };
     Group(vec![WeightedBackend { weight: 1, target: Target::Backend(id), filters: vec![] }])
 }
 
