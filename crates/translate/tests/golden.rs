@@ -79,6 +79,7 @@ const REASONS: &[&str] = &[
     "NotAllowedByListeners",
     "OverlappingHostnames",
     "ParentNotAccepted",
+    "ParentNotProgrammed",
     "Pending",
     "PortUnavailable",
     "ProtocolConflict",
