@@ -37,6 +37,7 @@ lint: $(DENY) ## format, clippy with warnings denied, licences, bans and sources
 golden: ## rewrite the expectations beside the golden inputs and the corpus; read the diff before you commit it
 	UPDATE=1 cargo test --quiet --package tidegate-translate --test golden
 	UPDATE=1 cargo test --quiet --package tidegate-api --test corpus
+	UPDATE=1 cargo test --quiet --package tidegate --test cases
 
 bench: ## what decisions and translations cost
 	cargo bench --quiet --package tidegate-plan --package tidegate-translate

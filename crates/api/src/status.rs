@@ -6,6 +6,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::refs::ParentReference;
+use crate::scalar::port_number;
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
@@ -173,6 +176,19 @@ pub struct ParentRefStatus {
     pub section_name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
+}
+
+impl From<&ParentReference> for ParentRefStatus {
+    fn from(parent: &ParentReference) -> Self {
+        Self {
+            group: parent.group.to_string(),
+            kind: parent.kind.to_string(),
+            namespace: parent.namespace.as_ref().map(ToString::to_string),
+            name: parent.name.to_string(),
+            section_name: parent.section_name.as_ref().map(ToString::to_string),
+            port: parent.port.map(port_number),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use tidegate_api::gateway::Gateway;
 use tidegate_api::listener::Listener;
-use tidegate_api::refs::{GATEWAY_GROUP, ParentReference};
-use tidegate_api::scalar::port_number;
+use tidegate_api::refs::GATEWAY_GROUP;
 use tidegate_api::status::{Condition, ParentRefStatus, Status};
 use tidegate_api::{Kind, Object, ObjectKey};
 use tidegate_plan::{ListenerId, ObjectName, RouteId, RouteKind};
@@ -147,15 +146,7 @@ fn written_parents(route: &Object) -> Vec<ParentRefStatus> {
         Object::UdpRoute(route) => &route.spec.parents,
         _ => return Vec::new(),
     };
-    let reference = |parent: &ParentReference| ParentRefStatus {
-        group: parent.group.to_string(),
-        kind: parent.kind.to_string(),
-        namespace: parent.namespace.as_ref().map(ToString::to_string),
-        name: parent.name.to_string(),
-        section_name: parent.section_name.as_ref().map(ToString::to_string),
-        port: parent.port.map(port_number),
-    };
-    parents.parent_refs.iter().map(reference).collect()
+    parents.parent_refs.iter().map(ParentRefStatus::from).collect()
 }
 
 const fn kind_of(kind: RouteKind) -> Kind {

@@ -36,12 +36,12 @@ pub(super) fn parents(
                     section: reference.section_name.as_ref().map(tidegate_api::scalar::SectionName::as_str),
                     port: reference.port.map(port_number),
                 };
-                parents.push(judge(written_out(reference), &selector, listeners, route, lookup));
+                parents.push(judge(reference.into(), &selector, listeners, route, lookup));
             }
             Found::SetNotAttached(name, fault) => {
                 let message = format!("ListenerSet {name} is not attached to its Gateway: {}", fault.message);
                 parents.push(Parent {
-                    attachment: Attachment { parent_ref: written_out(reference), listeners: Vec::new() },
+                    attachment: Attachment { parent_ref: reference.into(), listeners: Vec::new() },
                     passthrough: Vec::new(),
                     fault: Some(Fault::new(Reason::NoMatchingParent, message)),
                 });
@@ -263,16 +263,5 @@ fn other_kinds(listener: &ListenerView, route: &Common<'_>) -> String {
     } else {
         let kinds: Vec<String> = listener.kinds.iter().map(|kind| format!("{kind}s")).collect();
         format!("listener {name} ({protocol}) takes {}, not {}s", kinds.join(" and "), route.kind)
-    }
-}
-
-fn written_out(reference: &ParentReference) -> ParentRefStatus {
-    ParentRefStatus {
-        group: reference.group.to_string(),
-        kind: reference.kind.to_string(),
-        namespace: reference.namespace.as_ref().map(ToString::to_string),
-        name: reference.name.to_string(),
-        section_name: reference.section_name.as_ref().map(ToString::to_string),
-        port: reference.port.map(port_number),
     }
 }

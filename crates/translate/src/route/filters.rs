@@ -37,17 +37,14 @@ impl<'a> Context<'a> {
         self.refuse = None;
     }
 
-    pub(super) fn use_target(&mut self, target: &Target) {
-        if let Target::Backend(id) = target {
-            self.backends.insert(id.clone());
-        }
-    }
-
-    fn target(&mut self, reference: &BackendObjectReference, field: &str) -> Target {
-        let resolved = resolve_backend(reference, Usage::Requests, &self.referrer, self.lookup);
+    /// Where a reference leads, noting what is wrong with it under `field`, and that it is used.
+    pub(super) fn target(&mut self, reference: &BackendObjectReference, usage: Usage, field: &str) -> Target {
+        let resolved = resolve_backend(reference, usage, &self.referrer, self.lookup);
         let fault = resolved.fault.map(|fault| if field.is_empty() { fault } else { fault.at(field) });
         self.faults.extend(fault);
-        self.use_target(&resolved.target);
+        if let Target::Backend(id) = &resolved.target {
+            self.backends.insert(id.clone());
+        }
         resolved.target
     }
 
@@ -137,7 +134,11 @@ fn mirror(mirror: &RequestMirror, field: &str, context: &mut Context<'_>) -> Fil
         (None, None) => Fraction::ALL,
     };
     Filter::Mirror {
-        target: context.target(&mirror.backend_ref, &format!("{field}.requestMirror.backendRef")),
+        target: context.target(
+            &mirror.backend_ref,
+            Usage::Requests,
+            &format!("{field}.requestMirror.backendRef"),
+        ),
         share,
     }
 }
@@ -178,7 +179,7 @@ pub(crate) fn external_auth(auth: &ExternalAuth, context: &mut Context<'_>) -> t
         (None, None) => Vec::new(),
     };
     tidegate_plan::ExternalAuth {
-        target: context.target(&auth.backend_ref, ""),
+        target: context.target(&auth.backend_ref, Usage::Requests, ""),
         grpc: auth.protocol == AuthProtocol::Grpc,
         path: http.map_or_else(String::new, |http| http.path.to_string()),
         request_headers,

@@ -5,7 +5,7 @@ use tidegate_api::route::Weight;
 use tidegate_plan::{Group, HttpMatch, PathMatch, Retry, Rules, Timeouts, WeightedBackend};
 
 use super::filters::{self, Context};
-use super::{RulesOutput, Usage, matches, resolve_backend};
+use super::{RulesOutput, Usage, matches};
 use crate::lookup::{Lookup, Referrer};
 
 pub(super) fn rules(route: &HttpRoute, referrer: Referrer<'_>, lookup: &Lookup<'_>) -> RulesOutput {
@@ -56,12 +56,9 @@ fn rule(rule: &HttpRule, field: &str, context: &mut Context<'_>) -> Result<tideg
     let mut backends = Vec::new();
     for (index, backend) in rule.backend_refs.iter().enumerate() {
         let field = format!("{field}.backendRefs[{index}]");
-        let resolved = resolve_backend(&backend.backend, Usage::Requests, &context.referrer, context.lookup);
-        context.faults.extend(resolved.fault.map(|fault| fault.at(&field)));
-        context.use_target(&resolved.target);
         backends.push(WeightedBackend {
             weight: weight(backend.weight),
-            target: resolved.target,
+            target: context.target(&backend.backend, Usage::Requests, &field),
             filters: filters::http(&backend.filters, &format!("{field}.filters"), context),
         });
     }

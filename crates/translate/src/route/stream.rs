@@ -4,7 +4,7 @@ use tidegate_api::route::{BackendRef, StreamRule};
 use tidegate_plan::{Group, Rules, WeightedBackend};
 
 use super::filters::Context;
-use super::{RulesOutput, Usage, resolve_backend};
+use super::{RulesOutput, Usage};
 use crate::lookup::{Lookup, Referrer};
 
 pub(super) fn rules(
@@ -37,13 +37,9 @@ pub(super) fn rules(
 }
 
 fn weighted(backend: &BackendRef, index: usize, usage: Usage, context: &mut Context<'_>) -> WeightedBackend {
-    let resolved = resolve_backend(&backend.backend, usage, &context.referrer, context.lookup);
-    let field = format!("spec.rules[0].backendRefs[{index}]");
-    context.faults.extend(resolved.fault.map(|fault| fault.at(&field)));
-    context.use_target(&resolved.target);
     WeightedBackend {
         weight: super::http::weight(backend.weight),
-        target: resolved.target,
+        target: context.target(&backend.backend, usage, &format!("spec.rules[0].backendRefs[{index}]")),
         filters: Vec::new(),
     }
 }
