@@ -1,7 +1,8 @@
 //! A hash map whose copies share what they have in common: a copy costs nothing, and a change to it costs a few
 //! small blocks, however large the map is. It knows nothing of what it holds.
 //!
-//! It is a tree by the upper bits of the hash, 64 ways a level. At its leaves, entries lie close together behind a
+//! It is a tree by the upper bits of the hash, 64 ways a level; the root of a large map has 4096, because each level
+//! is a read that waits for the one before. At its leaves, entries lie close together behind a
 //! row of tags, some bits of each entry's hash: the tags of 100,000 keys stay in a cache where the entries do not,
 //! so that a key costs one distant read if it is there and none if it is not.
 
@@ -43,13 +44,16 @@ struct Group {
 
 const GROUP: usize = 8;
 const GROUPS: usize = 8;
-const BITS: u32 = 6;
-const WAYS: usize = 1 << BITS;
+const WAYS: usize = 64;
+const WIDE_WAYS: usize = 4096;
+/// From this many entries on the root is wide. A change copies the root: 64 KB, a few microseconds.
+const WIDE_FROM: usize = if cfg!(test) { 150 } else { 2048 };
 /// A leaf with more entries is split into a branch, unless the bits for it are used up, as they are for keys with
 /// one hash.
 const LEAF_ENTRIES: usize = 48;
-const FIRST_SHIFT: u32 = 64 - BITS;
-const LAST_SHIFT: u32 = 64 - 8 * BITS;
+const ALL_BITS: u32 = u64::BITS;
+/// The lower bits of the hash are for tags and groups.
+const LAST_BITS: u32 = 22;
 
 /// The hash under which text is kept in every map of this process. Names come from strangers: the seed is random.
 #[inline]
@@ -89,14 +93,16 @@ impl<K, V> SharedMap<K, V> {
     #[inline]
     pub(crate) fn get(&self, hash: u64, is: impl Fn(&K) -> bool) -> Option<&V> {
         let mut node = &self.root;
-        let mut shift = FIRST_SHIFT;
+        let mut bits = ALL_BITS;
         loop {
             match node {
                 Node::Empty => return None,
-                Node::Branch(children) => node = &children[way(hash, shift)],
+                Node::Branch(children) => {
+                    bits = bits_below(bits, children.len());
+                    node = &children[way(hash, bits, children.len())];
+                }
                 Node::Leaf(leaf) => return leaf.find(hash, is).map(|at| &leaf.entries[at].1),
             }
-            shift -= BITS;
         }
     }
 
@@ -122,15 +128,20 @@ impl<K, V> SharedMap<K, V> {
 impl<K: Key, V: Clone> SharedMap<K, V> {
     /// Puts the value in; a value that was there under an equal key goes.
     pub(crate) fn insert(&mut self, key: K, value: V) {
-        if insert(&mut self.root, FIRST_SHIFT, key.hashed(), (key, value)) {
+        if insert(&mut self.root, ALL_BITS, key.hashed(), (key, value)) {
             self.len += 1;
+        }
+        if self.len >= WIDE_FROM && matches!(&self.root, Node::Branch(children) if children.len() < WIDE_WAYS)
+        {
+            let entries = self.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+            self.root = branch(entries, ALL_BITS, WIDE_WAYS);
         }
     }
 
     pub(crate) fn remove(&mut self, hash: u64, is: impl Fn(&K) -> bool) {
         // Asked first, here and below, so that a key that is not there copies nothing.
         if self.get(hash, &is).is_some() {
-            remove(&mut self.root, FIRST_SHIFT, hash, &is);
+            remove(&mut self.root, ALL_BITS, hash, &is);
             self.len -= 1;
         }
     }
@@ -139,24 +150,33 @@ impl<K: Key, V: Clone> SharedMap<K, V> {
     pub(crate) fn get_mut(&mut self, hash: u64, is: impl Fn(&K) -> bool) -> Option<&mut V> {
         self.get(hash, &is)?;
         let mut node = &mut self.root;
-        let mut shift = FIRST_SHIFT;
+        let mut bits = ALL_BITS;
         loop {
             match node {
                 Node::Empty => return None,
-                Node::Branch(children) => node = &mut Arc::make_mut(children)[way(hash, shift)],
+                Node::Branch(children) => {
+                    bits = bits_below(bits, children.len());
+                    let way = way(hash, bits, children.len());
+                    node = &mut Arc::make_mut(children)[way];
+                }
                 Node::Leaf(leaf) => {
                     let at = leaf.find(hash, is)?;
                     return Some(&mut Arc::make_mut(leaf).entries[at].1);
                 }
             }
-            shift -= BITS;
         }
     }
 }
 
+/// How many bits of the hash are left below a branch with so many ways.
 #[inline]
-const fn way(hash: u64, shift: u32) -> usize {
-    (hash >> shift) as usize & (WAYS - 1)
+const fn bits_below(bits: u32, ways: usize) -> u32 {
+    bits - ways.trailing_zeros()
+}
+
+#[inline]
+const fn way(hash: u64, below: u32, ways: usize) -> usize {
+    (hash >> below) as usize & (ways - 1)
 }
 
 /// Tag and group are from the other end of the hash than the way, so that they tell apart what the way did not.
@@ -230,26 +250,27 @@ fn leaf<K: Key, V>(entries: impl Iterator<Item = (K, V)>) -> Node<K, V> {
 }
 
 /// Whether the key is new.
-fn insert<K: Key, V: Clone>(node: &mut Node<K, V>, shift: u32, hash: u64, entry: (K, V)) -> bool {
+fn insert<K: Key, V: Clone>(node: &mut Node<K, V>, bits: u32, hash: u64, entry: (K, V)) -> bool {
     match node {
         Node::Empty => {
             *node = leaf(std::iter::once(entry));
             true
         }
         Node::Branch(children) => {
-            let child = &mut Arc::make_mut(children)[way(hash, shift)];
-            insert(child, shift - BITS, hash, entry)
+            let below = bits_below(bits, children.len());
+            let way = way(hash, below, children.len());
+            insert(&mut Arc::make_mut(children)[way], below, hash, entry)
         }
         Node::Leaf(leaf) => {
             let there = leaf.find(hash, |key| *key == entry.0);
-            let full = leaf.entries.len() >= LEAF_ENTRIES && shift > LAST_SHIFT;
+            let full = leaf.entries.len() >= LEAF_ENTRIES && bits > LAST_BITS;
             match there {
                 Some(at) => Arc::make_mut(leaf).entries[at] = entry,
                 None if !full => Arc::make_mut(leaf).push(hash, entry),
                 None => {
                     let entries = std::mem::take(&mut Arc::make_mut(leaf).entries);
-                    *node = branch(entries, shift);
-                    return insert(node, shift, hash, entry);
+                    *node = branch(entries, bits, WAYS);
+                    return insert(node, bits, hash, entry);
                 }
             }
             there.is_none()
@@ -257,19 +278,22 @@ fn insert<K: Key, V: Clone>(node: &mut Node<K, V>, shift: u32, hash: u64, entry:
     }
 }
 
-fn branch<K: Key, V>(entries: Vec<(K, V)>, shift: u32) -> Node<K, V> {
-    let mut parts: Vec<Vec<(K, V)>> = (0..WAYS).map(|_| Vec::new()).collect();
+fn branch<K: Key, V>(entries: Vec<(K, V)>, bits: u32, ways: usize) -> Node<K, V> {
+    let below = bits_below(bits, ways);
+    let mut parts: Vec<Vec<(K, V)>> = (0..ways).map(|_| Vec::new()).collect();
     for entry in entries {
-        parts[way(entry.0.hashed(), shift)].push(entry);
+        parts[way(entry.0.hashed(), below, ways)].push(entry);
     }
     Node::Branch(parts.into_iter().map(|part| leaf(part.into_iter())).collect())
 }
 
-fn remove<K: Key, V: Clone>(node: &mut Node<K, V>, shift: u32, hash: u64, is: &impl Fn(&K) -> bool) {
+fn remove<K: Key, V: Clone>(node: &mut Node<K, V>, bits: u32, hash: u64, is: &impl Fn(&K) -> bool) {
     match node {
         Node::Empty => {}
         Node::Branch(children) => {
-            remove(&mut Arc::make_mut(children)[way(hash, shift)], shift - BITS, hash, is);
+            let below = bits_below(bits, children.len());
+            let way = way(hash, below, children.len());
+            remove(&mut Arc::make_mut(children)[way], below, hash, is);
             if children.iter().all(|child| matches!(child, Node::Empty)) {
                 *node = Node::Empty;
             }
