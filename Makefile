@@ -40,7 +40,8 @@ golden: ## rewrite the expectations beside the golden inputs and the corpus; rea
 	UPDATE=1 cargo test --quiet --package tidegate --test cases
 
 bench: ## what decisions and translations cost
-	cargo bench --quiet --package tidegate-plan --package tidegate-translate
+	cargo bench --package tidegate-plan --bench decide -- --noplot
+	cargo bench --package tidegate-translate --bench translate -- --noplot
 
 fuzz: $(FUZZ) ## each fuzz target for FUZZ_SECONDS (60)
 	cd fuzz && for target in $$($(FUZZ) list); do \
