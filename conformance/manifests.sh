@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Reads every manifest of the official conformance suite with `tidegate check`: none may be invalid, none may make
-# it stumble, and what is refused must be what refused.txt says, which was held against the suite's tests.
+# it stumble, and what is refused must be what refused.txt says (README.md tells how that list was checked).
 #
 #   conformance/manifests.sh TIDEGATE            compare
 #   UPDATE=1 conformance/manifests.sh TIDEGATE   write refused.txt anew
