@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tidegate_plan::ObjectName;
+use tidegate_plan::{ObjectName, RouteKind};
 
 use crate::core::{
     ClusterTrustBundle, ClusterTrustBundleSpec, ConfigMap, ConfigMapSpec, EndpointSlice, EndpointSliceSpec,
@@ -48,7 +48,7 @@ pub trait Spec: Read {
 macro_rules! kinds {
     ($($variant:ident($type:ty, $spec:ty),)+) => {
         /// Any object that is read here.
-        #[derive(Clone, Debug)]
+        #[derive(Clone, Debug, PartialEq)]
         pub enum Object { $($variant(Arc<$type>),)+ }
 
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -115,6 +115,18 @@ kinds! {
     Secret(Secret, SecretSpec),
     ConfigMap(ConfigMap, ConfigMapSpec),
     ClusterTrustBundle(ClusterTrustBundle, ClusterTrustBundleSpec),
+}
+
+impl From<RouteKind> for Kind {
+    fn from(kind: RouteKind) -> Self {
+        match kind {
+            RouteKind::Http => Self::HttpRoute,
+            RouteKind::Grpc => Self::GrpcRoute,
+            RouteKind::Tls => Self::TlsRoute,
+            RouteKind::Tcp => Self::TcpRoute,
+            RouteKind::Udp => Self::UdpRoute,
+        }
+    }
 }
 
 impl fmt::Display for Kind {

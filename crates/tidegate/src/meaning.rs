@@ -99,7 +99,7 @@ impl Meaning {
 
     /// The parents of a route: those that were looked at, and those it names besides.
     pub(crate) fn parents(&self, key: &ObjectKey) -> Vec<Attachment> {
-        let Some(kind) = RouteKind::ALL.into_iter().find(|kind| kind_of(*kind) == key.kind) else {
+        let Some(kind) = RouteKind::ALL.into_iter().find(|kind| Kind::from(*kind) == key.kind) else {
             return Vec::new();
         };
         let id = RouteId { kind, object: key.name.clone() };
@@ -147,14 +147,4 @@ fn written_parents(route: &Object) -> Vec<ParentRefStatus> {
         _ => return Vec::new(),
     };
     parents.parent_refs.iter().map(ParentRefStatus::from).collect()
-}
-
-const fn kind_of(kind: RouteKind) -> Kind {
-    match kind {
-        RouteKind::Http => Kind::HttpRoute,
-        RouteKind::Grpc => Kind::GrpcRoute,
-        RouteKind::Tls => Kind::TlsRoute,
-        RouteKind::Tcp => Kind::TcpRoute,
-        RouteKind::Udp => Kind::UdpRoute,
-    }
 }

@@ -5,6 +5,7 @@
 
 mod authority;
 mod backend;
+mod certificate;
 mod class;
 mod conditions;
 mod credentials;

@@ -6,13 +6,13 @@ use tidegate_api::policy::{XBackend, XBackendProtocol, XBackendTls, XBackendTlsM
 use tidegate_api::refs::EXPERIMENTAL_GROUP;
 use tidegate_api::status::{Condition, ConditionType, Reason};
 use tidegate_plan::{
-    Addresses, Backend, BackendId, BackendTls, Blob, Certificate, ObjectName, Protocol, Reason as Refusal,
-    Upstream,
+    Addresses, Backend, BackendId, BackendTls, Blob, Certificate, Protocol, Reason as Refusal, Upstream,
 };
 
 use super::{BackendOutput, tls_policy, traffic};
-use crate::conditions::{Fault, holds, kind_name};
-use crate::lookup::{Lookup, Referent, Referrer, not_permitted};
+use crate::certificate;
+use crate::conditions::{Fault, holds};
+use crate::lookup::{Lookup, Referrer};
 use crate::settings::Source;
 
 pub(super) fn translate(id: &BackendId, lookup: &Lookup<'_>) -> Option<BackendOutput> {
@@ -78,28 +78,10 @@ fn client_certificate(
     blobs: &mut Vec<Arc<Blob>>,
 ) -> Result<Option<Certificate>, Fault> {
     let Some(reference) = &tls.client_certificate_ref else { return Ok(None) };
-    let refuse =
-        |reason, message: String| Fault::new(reason, format!("spec.tls.clientCertificateRef: {message}"));
-    let namespace = reference.namespace.as_ref().map_or(&*backend.meta.namespace, |name| name.as_str());
-    let name = ObjectName::new(namespace, reference.name.shared());
-    if reference.group != "" || reference.kind != "Secret" {
-        let kind = kind_name(reference.group.as_str(), reference.kind.as_str());
-        let message = format!("{kind} cannot hold a certificate and its key; use a Secret");
-        return Err(refuse(Reason::Invalid, message));
-    }
     let referrer =
         Referrer { group: EXPERIMENTAL_GROUP, kind: "XBackend", namespace: &backend.meta.namespace };
-    let referent = Referent { group: "", kind: "Secret", namespace, name: reference.name.as_str() };
-    if !lookup.permits(&referrer, &referent) {
-        return Err(refuse(Reason::RefNotPermitted, not_permitted(&referrer, &referent)));
-    }
-    let secret = lookup.secret(&name).ok_or_else(|| {
-        refuse(Reason::Invalid, format!("Secret {name} does not exist; create it, or name another"))
-    })?;
-    let key = lookup
-        .credentials()
-        .key(secret)
-        .map_err(|error| refuse(Reason::Invalid, format!("Secret {name} cannot be used: {error}")))?;
+    let key = certificate::resolve(reference, &referrer, Reason::Invalid, lookup)
+        .map_err(|fault| fault.at("spec.tls.clientCertificateRef"))?;
     blobs.push(Arc::clone(&key.blob));
     Ok(Some(key.certificate.clone()))
 }

@@ -14,7 +14,7 @@ use tidegate_plan::{
 };
 
 use super::authorities::{ClientRule, client_rule};
-use super::certificates;
+use crate::certificate;
 use crate::conditions::{Fault, kind_name};
 use crate::lookup::{Lookup, Referrer};
 use crate::options;
@@ -326,9 +326,9 @@ fn read_certificates(
         faults.push(Fault::new(Reason::InvalidCertificateRef, message));
     }
     for (index, reference) in references.iter().enumerate() {
-        let name = certificates::secret_name(reference, &owner.name.namespace);
+        let name = certificate::secret_name(reference, &owner.name.namespace);
         let resolved =
-            certificates::resolve(reference, &owner.referrer(), Reason::InvalidCertificateRef, lookup);
+            certificate::resolve(reference, &owner.referrer(), Reason::InvalidCertificateRef, lookup);
         let is_permitted = !resolved.as_ref().is_err_and(|fault| fault.reason == Reason::RefNotPermitted);
         if index == 0 && is_permitted && reference.kind == "Secret" {
             view.secret = Some(name.clone());

@@ -2,7 +2,6 @@
 
 mod addresses;
 mod authorities;
-mod certificates;
 mod conflicts;
 mod infrastructure;
 mod listener;
@@ -23,6 +22,7 @@ pub(crate) use self::listener::{ListenerView, Protocol};
 pub(crate) use self::ports::share_ports;
 pub(crate) use self::sets::SetView;
 pub(crate) use self::status::{gateway_status, listener_set_status};
+use crate::certificate;
 use crate::conditions::Fault;
 use crate::credentials::KeyMaterial;
 use crate::issuer::IssuerView;
@@ -143,7 +143,7 @@ fn client_certificate(gateway: &Gateway, lookup: &Lookup<'_>) -> Result<Option<A
         gateway.spec.tls.as_ref().and_then(|tls| tls.backend.as_ref()?.client_certificate_ref.as_ref());
     let Some(reference) = reference else { return Ok(None) };
     let referrer = Referrer { group: GATEWAY_GROUP, kind: "Gateway", namespace: &gateway.meta.namespace };
-    certificates::resolve(reference, &referrer, Reason::InvalidClientCertificateRef, lookup)
+    certificate::resolve(reference, &referrer, Reason::InvalidClientCertificateRef, lookup)
         .map(Some)
         .map_err(|fault| fault.at("spec.tls.backend.clientCertificateRef"))
 }

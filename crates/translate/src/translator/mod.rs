@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tidegate_api::{Kind, Object, ObjectKey};
-use tidegate_plan::{BackendId, Body, ObjectName, RouteId, RouteKind};
+use tidegate_plan::{BackendId, Body, ObjectName, RouteId};
 
 use self::dependents::{Dependents, Part};
 use self::gather::Gathered;
@@ -107,9 +107,8 @@ impl Translator {
             Change::Upsert(object) => (self.resources.insert(object.clone()), Some(object)),
             Change::Remove(key) => (self.resources.remove(&key), None),
         };
-        if let (Some(old), Some(new)) = (&old, &new)
-            && is_same(old, new)
-        {
+        // A watch that starts again tells of objects that have not changed.
+        if old == new {
             return;
         }
         for object in old.iter().chain(&new) {
@@ -369,23 +368,5 @@ fn part_of(object: &Object) -> Option<Part> {
 }
 
 fn route_key(id: &RouteId) -> ObjectKey {
-    let kind = match id.kind {
-        RouteKind::Http => Kind::HttpRoute,
-        RouteKind::Grpc => Kind::GrpcRoute,
-        RouteKind::Tls => Kind::TlsRoute,
-        RouteKind::Tcp => Kind::TcpRoute,
-        RouteKind::Udp => Kind::UdpRoute,
-    };
-    ObjectKey { kind, name: id.object.clone() }
-}
-
-/// A watch that starts again tells of objects that have not changed.
-fn is_same(old: &Object, new: &Object) -> bool {
-    match (old, new) {
-        (Object::HttpRoute(old), Object::HttpRoute(new)) => old == new,
-        (Object::Service(old), Object::Service(new)) => old == new,
-        (Object::EndpointSlice(old), Object::EndpointSlice(new)) => old == new,
-        (Object::Secret(old), Object::Secret(new)) => old == new,
-        _ => false,
-    }
+    ObjectKey { kind: id.kind.into(), name: id.object.clone() }
 }

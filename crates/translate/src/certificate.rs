@@ -11,14 +11,14 @@ use crate::credentials::KeyMaterial;
 use crate::lookup::{Lookup, Referent, Referrer, not_permitted};
 
 /// The Secret that a reference names, its own namespace being the default.
-pub(super) fn secret_name(reference: &SecretReference, namespace: &str) -> ObjectName {
+pub(crate) fn secret_name(reference: &SecretReference, namespace: &str) -> ObjectName {
     let namespace = reference.namespace.as_ref().map_or(namespace, |name| name.as_str());
     ObjectName::new(namespace, reference.name.shared())
 }
 
 /// Opens the Secret. `invalid` is the reason for what is missing, malformed or of another kind; what no grant
 /// permits is not looked at, so that nobody learns whether it is there.
-pub(super) fn resolve(
+pub(crate) fn resolve(
     reference: &SecretReference,
     referrer: &Referrer<'_>,
     invalid: Reason,
