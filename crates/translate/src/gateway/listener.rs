@@ -363,9 +363,9 @@ fn read_filters(
         match (filter.kind, &filter.external_auth) {
             (ListenerFilterType::ExternalAuth, Some(auth)) => {
                 let mut context = filters::Context::new(owner.referrer(), lookup);
-                view.external_auth.push(filters::external_auth(auth, &mut context));
-                let field = format!("filters.requests[{index}].externalAuth.backendRef");
-                faults.extend(context.faults.into_iter().map(|fault| fault.at(&field)));
+                let field = format!("filters.requests[{index}]");
+                view.external_auth.push(filters::external_auth(auth, &field, &mut context));
+                faults.extend(context.faults);
                 view.backends.extend(context.backends);
             }
             _ => {

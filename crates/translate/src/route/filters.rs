@@ -40,8 +40,7 @@ impl<'a> Context<'a> {
     /// Where a reference leads, noting what is wrong with it under `field`, and that it is used.
     pub(super) fn target(&mut self, reference: &BackendObjectReference, usage: Usage, field: &str) -> Target {
         let resolved = resolve_backend(reference, usage, &self.referrer, self.lookup);
-        let fault = resolved.fault.map(|fault| if field.is_empty() { fault } else { fault.at(field) });
-        self.faults.extend(fault);
+        self.faults.extend(resolved.fault.map(|fault| fault.at(field)));
         if let Target::Backend(id) = &resolved.target {
             self.backends.insert(id.clone());
         }
@@ -82,11 +81,7 @@ pub(super) fn http(filters: &[HttpFilter], field: &str, context: &mut Context<'_
         } else if let Some(rule) = &filter.cors {
             translated.push(Filter::Cors(cors(rule)));
         } else if let Some(auth) = &filter.external_auth {
-            let before = context.faults.len();
-            translated.push(Filter::ExternalAuth(external_auth(auth, context)));
-            for fault in &mut context.faults[before..] {
-                fault.message = format!("{field}.externalAuth.backendRef: {}", fault.message);
-            }
+            translated.push(Filter::ExternalAuth(external_auth(auth, &field, context)));
         } else {
             context.extension(filter.extension_ref.as_ref(), &field);
         }
@@ -170,7 +165,11 @@ fn cors(cors: &Cors) -> tidegate_plan::Cors {
     }
 }
 
-pub(crate) fn external_auth(auth: &ExternalAuth, context: &mut Context<'_>) -> tidegate_plan::ExternalAuth {
+pub(crate) fn external_auth(
+    auth: &ExternalAuth,
+    field: &str,
+    context: &mut Context<'_>,
+) -> tidegate_plan::ExternalAuth {
     let lower = |names: &[String]| names.iter().map(|name| name.to_ascii_lowercase()).collect::<Vec<_>>();
     let (grpc, http) = (auth.grpc.as_ref(), auth.http.as_ref());
     let request_headers = match (grpc, http) {
@@ -179,7 +178,11 @@ pub(crate) fn external_auth(auth: &ExternalAuth, context: &mut Context<'_>) -> t
         (None, None) => Vec::new(),
     };
     tidegate_plan::ExternalAuth {
-        target: context.target(&auth.backend_ref, Usage::Requests, ""),
+        target: context.target(
+            &auth.backend_ref,
+            Usage::Requests,
+            &format!("{field}.externalAuth.backendRef"),
+        ),
         grpc: auth.protocol == AuthProtocol::Grpc,
         path: http.map_or_else(String::new, |http| http.path.to_string()),
         request_headers,
