@@ -12,12 +12,13 @@ use std::sync::Arc;
 use foldhash::SharedSeed;
 use foldhash::quality::SeedableRandomState;
 
-pub(crate) struct SharedMap<K, V> {
+pub struct SharedMap<K, V> {
     root: Node<K, V>,
     len: usize,
 }
 
-pub(crate) trait Key: Clone + PartialEq {
+/// What a [`SharedMap`] is asked by.
+pub trait Key: Clone + PartialEq {
     fn hashed(&self) -> u64;
 }
 
@@ -57,7 +58,7 @@ const LAST_BITS: u32 = 22;
 
 /// The hash under which text is kept in every map of this process. Names come from strangers: the seed is random.
 #[inline]
-pub(crate) fn hash_bytes(bytes: &[u8]) -> u64 {
+pub fn hash_bytes(bytes: &[u8]) -> u64 {
     let mut hasher = hasher();
     hasher.write(bytes);
     hasher.finish()
@@ -65,7 +66,7 @@ pub(crate) fn hash_bytes(bytes: &[u8]) -> u64 {
 
 /// The same for keys that are not text.
 #[inline]
-pub(crate) fn hash_of(key: &impl Hash) -> u64 {
+pub fn hash_of(key: &impl Hash) -> u64 {
     let mut hasher = hasher();
     key.hash(&mut hasher);
     hasher.finish()
@@ -77,21 +78,21 @@ fn hasher() -> foldhash::quality::FoldHasher<'static> {
 }
 
 impl<K, V> SharedMap<K, V> {
-    pub(crate) const fn new() -> Self {
+    pub const fn new() -> Self {
         Self { root: Node::Empty, len: 0 }
     }
 
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.len
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// The value of the key that has this hash and `is` meant.
     #[inline]
-    pub(crate) fn get(&self, hash: u64, is: impl Fn(&K) -> bool) -> Option<&V> {
+    pub fn get(&self, hash: u64, is: impl Fn(&K) -> bool) -> Option<&V> {
         let mut node = &self.root;
         let mut bits = ALL_BITS;
         loop {
@@ -107,7 +108,7 @@ impl<K, V> SharedMap<K, V> {
     }
 
     /// In no order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         let mut nodes = vec![&self.root];
         let mut entries = [].iter();
         std::iter::from_fn(move || {
@@ -126,8 +127,18 @@ impl<K, V> SharedMap<K, V> {
 }
 
 impl<K: Key, V: Clone> SharedMap<K, V> {
+    /// The value of a key that is at hand as it is kept.
+    #[inline]
+    pub fn of(&self, key: &K) -> Option<&V> {
+        self.get(key.hashed(), |other| other == key)
+    }
+
+    pub fn forget(&mut self, key: &K) {
+        self.remove(key.hashed(), |other| other == key);
+    }
+
     /// Puts the value in; a value that was there under an equal key goes.
-    pub(crate) fn insert(&mut self, key: K, value: V) {
+    pub fn insert(&mut self, key: K, value: V) {
         if insert(&mut self.root, ALL_BITS, key.hashed(), (key, value)) {
             self.len += 1;
         }
@@ -138,7 +149,7 @@ impl<K: Key, V: Clone> SharedMap<K, V> {
         }
     }
 
-    pub(crate) fn remove(&mut self, hash: u64, is: impl Fn(&K) -> bool) {
+    pub fn remove(&mut self, hash: u64, is: impl Fn(&K) -> bool) {
         // Asked first, here and below, so that a key that is not there copies nothing.
         if self.get(hash, &is).is_some() {
             remove(&mut self.root, ALL_BITS, hash, &is);
@@ -147,7 +158,7 @@ impl<K: Key, V: Clone> SharedMap<K, V> {
     }
 
     /// The value to be changed in place: what other copies of the map share with it is copied first.
-    pub(crate) fn get_mut(&mut self, hash: u64, is: impl Fn(&K) -> bool) -> Option<&mut V> {
+    pub fn get_mut(&mut self, hash: u64, is: impl Fn(&K) -> bool) -> Option<&mut V> {
         self.get(hash, &is)?;
         let mut node = &mut self.root;
         let mut bits = ALL_BITS;

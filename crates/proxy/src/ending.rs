@@ -1,0 +1,82 @@
+//! Why a connection or flow ended: one closed set for the log, the metrics and the journal.
+
+use std::fmt;
+
+use tidegate_plan::Reason;
+
+macro_rules! endings {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal, $text:literal;)+) => {
+        /// Why a connection or flow ended.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Ending {
+            /// The plan says no.
+            Refused(Reason),
+            $($(#[$doc])* $variant,)+
+        }
+
+        impl Ending {
+            /// Every ending that is not a reason of the plan.
+            pub const OWN: &[Self] = &[$(Self::$variant,)+];
+
+            /// The name for machines: metric labels, JSON.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    Self::Refused(reason) => reason.as_str(),
+                    $(Self::$variant => $name,)+
+                }
+            }
+
+            /// The same for people.
+            #[must_use]
+            pub const fn text(self) -> &'static str {
+                match self {
+                    Self::Refused(reason) => reason.text(),
+                    $(Self::$variant => $text,)+
+                }
+            }
+        }
+    };
+}
+
+endings! {
+    /// Both directions ended in order.
+    Done = "done", "both sides had ended";
+    ClientReset = "client_reset", "the client reset the connection";
+    BackendReset = "backend_reset", "the backend reset the connection";
+    ClientGone = "client_gone", "the client went away before a backend was asked";
+    HelloInvalid = "hello_invalid", "the client's first bytes are no ClientHello that can be routed by";
+    HelloTimeout = "hello_timeout", "the ClientHello was not complete in time";
+    HandshakeFailed = "handshake_failed", "the TLS handshake with the client failed";
+    HandshakeTimeout = "handshake_timeout", "the TLS handshake with the client was not complete in time";
+    ClientTls = "client_tls", "the client broke the rules of TLS";
+    ConnectFailed = "connect_failed", "no endpoint of the backend accepted the connection";
+    ConnectTimeout = "connect_timeout", "no endpoint of the backend answered in time";
+    BackendHandshakeFailed = "backend_handshake_failed", "the TLS handshake with the backend failed";
+    BackendTls = "backend_tls", "the backend broke the rules of TLS";
+    IdleTimeout = "idle_timeout", "no bytes in either direction for too long";
+    HalfOpenTimeout = "half_open_timeout", "one side had ended and the other sent nothing for too long";
+    LifetimeOver = "lifetime_over", "the connection lived for as long as any may";
+    TooManyConnections = "too_many_connections", "as many connections as there may be in all";
+    TooManyForListener = "too_many_for_listener", "as many connections as the listener may have";
+    TooManyForSource = "too_many_for_source", "as many connections as one address may have";
+    TooManyFlows = "too_many_flows", "as many datagram flows as there may be, none of them idle";
+    FlowIdle = "flow_idle", "no datagrams in either direction for a while";
+    FlowEvicted = "flow_evicted", "the idlest flow made way for a new one";
+    OutOfResources = "out_of_resources", "the machine had no socket, port or memory left for it";
+    Drained = "drained", "its listener or route was removed and its time to end was over";
+    Shutdown = "shutdown", "Tidegate was told to stop and its time to end was over";
+    HandedOver = "handed_over", "the HTTP engine took it";
+}
+
+impl From<Reason> for Ending {
+    fn from(reason: Reason) -> Self {
+        Self::Refused(reason)
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,83 @@
+//! What holds for a whole data plane and is not in its plan.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Threads that serve, each with sockets of its own.
+    pub workers: usize,
+    /// Where listeners without addresses of their own are bound.
+    pub bind: Vec<IpAddr>,
+    /// Added to the port of every listener.
+    pub port_offset: u16,
+    pub bounds: Bounds,
+    /// Where Tidegate itself answers: never a backend, whatever a manifest says.
+    pub forbidden: Vec<SocketAddr>,
+    /// The zone of this machine; endpoints in it are taken first where a backend prefers close ones.
+    pub zone: Option<Arc<str>>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            workers: std::thread::available_parallelism().map_or(1, usize::from),
+            bind: vec![Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()],
+            port_offset: 0,
+            bounds: Bounds::default(),
+            forbidden: Vec::new(),
+            zone: None,
+        }
+    }
+}
+
+/// How much is too much. Each has a metric and an [`Ending`](crate::Ending) that show when it bites.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Connections at a time, in all.
+    pub connections: usize,
+    pub connections_per_listener: usize,
+    /// From one address, counted over all listeners.
+    pub connections_per_source: usize,
+    /// From accept to the end of the ClientHello.
+    pub hello_time: Duration,
+    /// Bytes of a ClientHello.
+    pub hello_size: usize,
+    /// From the end of the ClientHello to the end of the handshake with the client.
+    pub handshake_time: Duration,
+    /// All attempts together, the handshake with the backend included.
+    pub connect_time: Duration,
+    /// Without a byte in either direction.
+    pub idle_time: Duration,
+    /// Without a byte after one side has ended its direction.
+    pub half_open_time: Duration,
+    /// `None`: a connection may live for ever.
+    pub lifetime: Option<Duration>,
+    /// Datagram flows at a time, in all.
+    pub udp_flows: usize,
+    /// Without a datagram in either direction.
+    pub udp_idle_time: Duration,
+    /// What a removed route or listener, or the end of the process, leaves to connections.
+    pub drain_time: Duration,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            connections: 100_000,
+            connections_per_listener: 100_000,
+            connections_per_source: 20_000,
+            hello_time: Duration::from_secs(10),
+            hello_size: 64 * 1024,
+            handshake_time: Duration::from_secs(10),
+            connect_time: Duration::from_secs(5),
+            idle_time: Duration::from_secs(3600),
+            half_open_time: Duration::from_secs(300),
+            lifetime: None,
+            udp_flows: 100_000,
+            udp_idle_time: Duration::from_secs(60),
+            drain_time: Duration::from_secs(30),
+        }
+    }
+}
