@@ -48,5 +48,5 @@ pub use reason::Reason;
 pub use rewrite::Redirected;
 pub use route::{Group, GrpcRule, HttpRule, Route, Rules, StreamRule, Target, WeightedBackend};
 pub use share::Fate;
-pub use tables::{Change, Expects, Key as MapKey, SharedMap, Tables};
+pub use tables::{Certificates, Change, Expects, Key as MapKey, SharedMap, Tables};
 pub use trace::{Miss, NameOf, Step, Trace};

@@ -6,6 +6,7 @@ mod observe;
 mod serving;
 mod settings;
 mod snapshot;
+mod tls;
 mod upstream;
 
 pub use ending::Ending;

@@ -1,20 +1,25 @@
 //! Which of a listener's certificates is shown for a server name.
 
+use std::fmt;
+
+use crate::tables::few::Few;
 use crate::tables::map::{Key, SharedMap, hash_bytes};
 use crate::tables::text::Text;
 use crate::{Certificate, Name};
 
-/// The names of the certificates with the index of the first certificate that has each.
+/// The names of the certificates with the indices of those that have each, in their order.
 #[derive(Clone, Default)]
-pub(crate) struct Certificates {
-    exact: SharedMap<Text, usize>,
+pub struct Certificates {
+    count: usize,
+    exact: SharedMap<Text, Few<usize>>,
     /// By what follows the `*.`, which here stands for one label: that is how clients read certificates.
-    wildcard: SharedMap<Text, usize>,
+    wildcard: SharedMap<Text, Few<usize>>,
 }
 
 impl Certificates {
-    pub(crate) fn new(certificates: &[Certificate]) -> Self {
-        let mut all = Self::default();
+    #[must_use]
+    pub fn new(certificates: &[Certificate]) -> Self {
+        let mut all = Self { count: certificates.len(), ..Self::default() };
         // With one certificate there is nothing to choose.
         if certificates.len() < 2 {
             return all;
@@ -23,28 +28,82 @@ impl Certificates {
             for name in &certificate.names {
                 let map = if name.is_wildcard() { &mut all.wildcard } else { &mut all.exact };
                 let text = Text::new(name.base());
-                if map.get(text.hashed(), |key| *key == text).is_none() {
-                    map.insert(text, index);
+                match map.get_mut(text.hashed(), |key| *key == text) {
+                    Some(few) => few.insert(index, |a, b| a < b),
+                    None => map.insert(text, Few::new(index)),
                 }
             }
         }
         all
     }
 
-    /// The one that names the server, else the one with a wildcard for it, else the first.
+    /// The indices of those that may be shown, the best first: those that name the server, then those with a
+    /// wildcard for it; where there are neither, all. A client that cannot use the first, for want of its type of
+    /// key, is shown the next.
+    pub fn ranked<'t>(&'t self, name: Option<&Name<'_>>) -> impl Iterator<Item = usize> {
+        let (exact, wildcard) = match name {
+            Some(name) if self.count > 1 => self.named(name.as_bytes()),
+            _ => (None, None),
+        };
+        let others = if exact.is_some() || wildcard.is_some() { 0 } else { self.count };
+        let named = exact.into_iter().chain(wildcard).flat_map(Few::iter).copied();
+        named.chain(0..others)
+    }
+
+    fn named(&self, name: &[u8]) -> (Option<&Few<usize>>, Option<&Few<usize>>) {
+        let parent = name.iter().position(|byte| *byte == b'.').map(|dot| &name[dot + 1..]);
+        (find(&self.exact, name), parent.and_then(|parent| find(&self.wildcard, parent)))
+    }
+
     pub(crate) fn choose<'t>(
         &self,
         of: &'t [Certificate],
         name: Option<&Name<'_>>,
     ) -> Option<&'t Certificate> {
-        let get = |map: &SharedMap<Text, usize>, base: &[u8]| {
-            map.get(hash_bytes(base), |key| key.as_bytes() == base).copied()
+        of.get(self.ranked(name).next()?)
+    }
+}
+
+fn find<'m>(map: &'m SharedMap<Text, Few<usize>>, name: &[u8]) -> Option<&'m Few<usize>> {
+    map.get(hash_bytes(name), |key| key.as_bytes() == name)
+}
+
+impl fmt::Debug for Certificates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Certificates").field("count", &self.count).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{BlobId, Hostname, ObjectName};
+
+    fn certificate(names: &[&str]) -> Certificate {
+        Certificate {
+            id: BlobId(names.concat().into()),
+            secret: ObjectName::new("default", "web"),
+            names: names.iter().map(|name| Hostname::parse(name).unwrap()).collect(),
+            not_after: 0,
+        }
+    }
+
+    #[test]
+    fn equals_keep_their_order_and_less_specific_ones_come_behind() {
+        let certificates = Certificates::new(&[
+            certificate(&["other.example.com"]),
+            certificate(&["*.example.com"]),
+            certificate(&["a.example.com", "*.example.com"]),
+            certificate(&["a.example.com"]),
+        ]);
+        let ranked = |name: Option<&str>| -> Vec<usize> {
+            certificates.ranked(name.and_then(Name::from_sni).as_ref()).collect()
         };
-        let index = name.filter(|_| of.len() > 1).and_then(|name| {
-            let name = name.as_bytes();
-            let parent = || name.iter().position(|byte| *byte == b'.').map(|dot| &name[dot + 1..]);
-            get(&self.exact, name).or_else(|| get(&self.wildcard, parent()?))
-        });
-        of.get(index.unwrap_or(0))
+        assert_eq!(ranked(Some("a.example.com")), [2, 3, 1, 2]);
+        assert_eq!(ranked(Some("b.example.com")), [1, 2]);
+        assert_eq!(ranked(Some("a.b.example.com")), [0, 1, 2, 3]);
+        assert_eq!(ranked(None), [0, 1, 2, 3]);
+        assert_eq!(Certificates::new(&[certificate(&["a.example.com"])]).ranked(None).count(), 1);
+        assert_eq!(Certificates::new(&[]).ranked(None).count(), 0);
     }
 }

@@ -17,6 +17,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+pub use self::certificates::Certificates;
 pub(crate) use self::entry::Entry;
 pub(crate) use self::host::Host;
 use self::listener::CompiledRoute;
