@@ -127,6 +127,22 @@ impl Client {
     }
 }
 
+#[cfg(test)]
+impl Client {
+    pub(super) fn verifier(&self) -> Arc<BackendVerifier> {
+        Arc::clone(&self.verifier)
+    }
+}
+
+#[cfg(test)]
+impl Identity {
+    /// The certificate of another with this one's key.
+    pub(super) fn with_chain_of(&self, other: &Self) -> Self {
+        let stolen = CertifiedKey::new(other.key.cert.clone(), Arc::clone(&self.key.key));
+        Self { id: BlobId("stolen".into()), key: Arc::new(stolen) }
+    }
+}
+
 fn find(configs: &[(Option<BlobId>, Arc<ClientConfig>)], id: Option<&BlobId>) -> Option<Arc<ClientConfig>> {
     configs.iter().find(|(known, _)| known.as_ref() == id).map(|(_, config)| Arc::clone(config))
 }

@@ -8,7 +8,7 @@ use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, DnsName, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, RootCertStore, SignatureScheme};
 use tidegate_plan::Hostname;
 use webpki::EndEntityCert;
 
@@ -57,7 +57,8 @@ impl Expected {
 /// it: with one label in its place.
 fn stands_for(wildcard: &Hostname, name: &str) -> bool {
     let Ok(name) = Hostname::parse(name) else { return false };
-    *wildcard == name || (wildcard.covers(&name) && name.labels() == wildcard.labels() + 1)
+    let is_one_below = !name.is_wildcard() && name.labels() == wildcard.labels() + 1;
+    *wildcard == name || (is_one_below && wildcard.covers(&name))
 }
 
 impl Rule {
@@ -69,13 +70,28 @@ impl Rule {
         algorithms: &WebPkiSupportedAlgorithms,
     ) -> Result<(), Error> {
         let parsed = ParsedCertificate::try_from(certificate)?;
-        verify_server_cert_signed_by_trust_anchor(&parsed, &self.roots, intermediates, now, algorithms.all)?;
+        let roots = &self.roots;
+        verify_server_cert_signed_by_trust_anchor(&parsed, roots, intermediates, now, algorithms.all)
+            .or_else(|error| if self.is_a_root_itself(certificate, &error) { Ok(()) } else { Err(error) })?;
         let leaf = EndEntityCert::try_from(certificate).map_err(|_| CertificateError::BadEncoding)?;
         if self.names.iter().any(|name| name.is_in(&leaf)) {
             Ok(())
         } else {
             Err(CertificateError::NotValidForName.into())
         }
+    }
+}
+
+impl Rule {
+    /// What `openssl req -x509` makes says of itself that it is a CA, which webpki takes from no server, after it
+    /// has looked at the dates. Where the policy trusts this very key under this very name, it is as good as a
+    /// certificate that it signed: the handshake shows that the backend has the key.
+    fn is_a_root_itself(&self, certificate: &CertificateDer<'_>, error: &Error) -> bool {
+        let Error::InvalidCertificate(CertificateError::Other(OtherError(cause))) = error else {
+            return false;
+        };
+        cause.downcast_ref() == Some(&webpki::Error::CaUsedAsEndEntity)
+            && webpki::anchor_from_trusted_cert(certificate).is_ok_and(|own| self.roots.roots.contains(&own))
     }
 }
 
