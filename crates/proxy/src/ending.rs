@@ -87,6 +87,29 @@ endings! {
     HandedOver = "handed_over", "the HTTP engine took it";
 }
 
+impl Ending {
+    /// Whether nothing was carried because somebody said no: the plan, a bound, or the client's own first bytes.
+    #[must_use]
+    pub const fn is_refusal(self) -> bool {
+        matches!(
+            self,
+            Self::Refused(_)
+                | Self::HelloInvalid
+                | Self::HelloTimeout
+                | Self::HandshakeFailed
+                | Self::HandshakeTimeout
+                | Self::ConnectFailed
+                | Self::ConnectTimeout
+                | Self::BackendHandshakeFailed
+                | Self::TooManyConnections
+                | Self::TooManyForListener
+                | Self::TooManyForSource
+                | Self::TooManyFlows
+                | Self::OutOfResources
+        )
+    }
+}
+
 impl From<Reason> for Ending {
     fn from(reason: Reason) -> Self {
         Self::Refused(reason)

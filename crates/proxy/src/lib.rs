@@ -1,13 +1,27 @@
 //! The data plane for TLS, TCP and UDP: sockets, ClientHello, relay, upstream, drain, bounds, and what is to be
 //! seen of them. It is told by a [`Plan`](tidegate_plan::Plan) what to do and knows nothing of where that came from.
 
+mod control;
 mod ending;
+mod engine;
+mod http;
+mod net;
 mod observe;
+mod ports;
+mod proxy;
 mod serving;
 mod settings;
+mod shared;
 mod snapshot;
+mod sources;
+mod sys;
 mod tls;
 mod upstream;
+mod worker;
 
 pub use ending::Ending;
+pub use http::{ConnectionPlace, HttpConnection, HttpEngine, Https, Rewound, Unavailable};
+pub use observe::{AccessLog, Format as LogFormat, Recent, Refused, Target as LogTarget};
+pub use ports::SocketState;
+pub use proxy::Proxy;
 pub use settings::{Bounds, Settings};

@@ -6,6 +6,7 @@
 //! row of tags, some bits of each entry's hash: the tags of 100,000 keys stay in a cache where the entries do not,
 //! so that a key costs one distant read if it is there and none if it is not.
 
+use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -58,7 +59,7 @@ const LAST_BITS: u32 = 22;
 
 /// The hash under which text is kept in every map of this process. Names come from strangers: the seed is random.
 #[inline]
-pub fn hash_bytes(bytes: &[u8]) -> u64 {
+pub(crate) fn hash_bytes(bytes: &[u8]) -> u64 {
     let mut hasher = hasher();
     hasher.write(bytes);
     hasher.finish()
@@ -66,7 +67,7 @@ pub fn hash_bytes(bytes: &[u8]) -> u64 {
 
 /// The same for keys that are not text.
 #[inline]
-pub fn hash_of(key: &impl Hash) -> u64 {
+pub(crate) fn hash_of(key: &impl Hash) -> u64 {
     let mut hasher = hasher();
     key.hash(&mut hasher);
     hasher.finish()
@@ -310,6 +311,12 @@ fn remove<K: Key, V: Clone>(node: &mut Node<K, V>, bits: u32, hash: u64, is: &im
             }
         }
         Node::Leaf(old) => *node = leaf(old.entries.iter().filter(|(key, _)| !is(key)).cloned()),
+    }
+}
+
+impl<K, V> fmt::Debug for SharedMap<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SharedMap of {}", self.len)
     }
 }
 

@@ -29,31 +29,31 @@ pub(crate) struct Journal {
 /// A connection that was not carried.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Refused {
+pub struct Refused {
     #[serde(serialize_with = "super::time::serialize")]
-    pub(crate) at: SystemTime,
-    pub(crate) client: SocketAddr,
-    pub(crate) local: SocketAddr,
+    pub at: SystemTime,
+    pub client: SocketAddr,
+    pub local: SocketAddr,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) sni: Option<String>,
+    pub sni: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) listener: Option<ListenerId>,
+    pub listener: Option<ListenerId>,
     #[serde(rename = "reason", serialize_with = "name")]
-    pub(crate) ending: Ending,
+    pub ending: Ending,
     /// What more there is to say: an error's text.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) detail: Option<String>,
+    pub detail: Option<String>,
     /// How the plan came to say no; empty where it was not the plan.
-    pub(crate) steps: Vec<Step>,
+    pub steps: Vec<Step>,
 }
 
 /// What the journal holds, newest first.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Recent {
+pub struct Recent {
     /// Refused since the start and not kept, because too many came at a time.
-    pub(crate) passed_over: u64,
-    pub(crate) refused: Vec<Refused>,
+    pub passed_over: u64,
+    pub refused: Vec<Refused>,
 }
 
 impl Journal {

@@ -11,7 +11,7 @@ use super::time::rfc3339;
 use crate::Ending;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
+pub enum Format {
     Text,
     Json,
 }

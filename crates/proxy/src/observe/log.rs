@@ -21,7 +21,7 @@ const SLACK: usize = 8 * 1024;
 const QUEUE: usize = 64;
 
 /// Where lines go.
-pub(crate) enum Target {
+pub enum Target {
     /// Appended to, and opened again when asked to, so that it can be rotated.
     File(PathBuf),
     Stdout,
@@ -29,8 +29,19 @@ pub(crate) enum Target {
     Other(Box<dyn Write + Send>),
 }
 
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "File({})", path.display()),
+            Self::Stdout => f.write_str("Stdout"),
+            Self::Stderr => f.write_str("Stderr"),
+            Self::Other(_) => f.write_str("Other"),
+        }
+    }
+}
+
 /// The log as a whole. [`LogWriter`]s are for the workers.
-pub(crate) struct AccessLog {
+pub struct AccessLog {
     format: Format,
     messages: SyncSender<Message>,
     state: Arc<LogState>,
@@ -64,7 +75,7 @@ struct Block {
 
 impl AccessLog {
     /// Fails if the file cannot be opened.
-    pub(crate) fn start(target: Target, format: Format) -> io::Result<Self> {
+    pub fn start(target: Target, format: Format) -> io::Result<Self> {
         let (messages, queue) = sync_channel(QUEUE);
         let (alive, ended) = sync_channel(0);
         let state = Arc::new(LogState::default());

@@ -11,6 +11,7 @@ use rustls::unbuffered::{
     ConnectionState, EncodeError, EncodeTlsData, EncryptError, UnbufferedStatus, WriteTraffic,
 };
 use rustls::{CommonState, HandshakeKind, ProtocolVersion};
+use tidegate_plan::TlsVersion;
 
 use super::error::TlsError;
 
@@ -38,7 +39,7 @@ enum Phase {
 /// What both sides agreed on, for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Agreed<'c> {
-    pub(crate) version: Option<&'static str>,
+    pub(crate) version: Option<TlsVersion>,
     pub(crate) cipher: Option<&'static str>,
     /// `None` where a TLS 1.2 session is resumed: no keys are exchanged then.
     pub(crate) key_exchange: Option<&'static str>,
@@ -140,7 +141,7 @@ impl Codec {
     pub(crate) fn agreed(&self) -> Agreed<'_> {
         let common = self.common();
         Agreed {
-            version: common.protocol_version().and_then(version_name),
+            version: common.protocol_version().and_then(version),
             cipher: common.negotiated_cipher_suite().and_then(|suite| suite.suite().as_str()),
             key_exchange: common.negotiated_key_exchange_group().and_then(|group| group.name().as_str()),
             alpn: common.alpn_protocol(),
@@ -334,10 +335,10 @@ fn say_last_words(connection: &mut impl Records, wire: &mut Vec<u8>) {
     }
 }
 
-fn version_name(version: ProtocolVersion) -> Option<&'static str> {
+fn version(version: ProtocolVersion) -> Option<TlsVersion> {
     match version {
-        ProtocolVersion::TLSv1_2 => Some("1.2"),
-        ProtocolVersion::TLSv1_3 => Some("1.3"),
+        ProtocolVersion::TLSv1_2 => Some(TlsVersion::V1_2),
+        ProtocolVersion::TLSv1_3 => Some(TlsVersion::V1_3),
         _ => None,
     }
 }

@@ -20,8 +20,8 @@ use rustls::version::{TLS12, TLS13};
 use tidegate_plan::TlsVersion;
 
 pub(crate) use self::client::{Client, Identity};
-pub(crate) use self::codec::{Agreed, Codec};
-pub(crate) use self::error::{CertificateFault, TlsError};
+pub(crate) use self::codec::Codec;
+pub(crate) use self::error::TlsError;
 pub(crate) use self::keys::Keys;
 pub(crate) use self::server::server_config;
 pub(crate) use self::tickets::TicketSecret;

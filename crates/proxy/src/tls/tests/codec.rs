@@ -29,7 +29,7 @@ fn both_versions_are_spoken_and_told_of() {
         for end in [&client, &server] {
             assert!(!end.codec.is_handshaking());
             let agreed = end.codec.agreed();
-            assert_eq!(agreed.version, Some(version.to_string()).as_deref());
+            assert_eq!(agreed.version, Some(version));
             assert!(!agreed.resumed && agreed.alpn.is_none() && agreed.cipher.is_some());
         }
         let expected = if version == TlsVersion::V1_3 { "X25519MLKEM768" } else { "X25519" };

@@ -160,7 +160,7 @@ fn https_agrees_on_a_protocol_and_bytes_in_tls_on_none() {
     let bytes = world.server(&listener).unwrap();
     listener.handling = Handling::Https(tls_of(&mut listener).clone());
     let https = world.server(&listener).unwrap();
-    let mut agreed = |server: &Arc<ServerConfig>, offered: &[&str]| {
+    let agreed = |server: &Arc<ServerConfig>, offered: &[&str]| {
         let client = knowing(&authority, &[], offered);
         let (mut client, mut server) = (End::client(client, "a.example.com"), End::server(server));
         converse(&mut client, &mut server)?;

@@ -9,7 +9,8 @@ use super::support::{
     Authority, End, Failed, Issued, World, converse, dns, expired, listener, of_the_future, only,
     self_signed, tls_of, uri,
 };
-use crate::tls::{CertificateFault, Client, Identity, TlsError};
+use crate::tls::error::CertificateFault;
+use crate::tls::{Client, Identity, TlsError};
 
 const VERSIONS: [TlsVersion; 2] = [TlsVersion::V1_2, TlsVersion::V1_3];
 

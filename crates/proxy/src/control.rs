@@ -1,0 +1,228 @@
+//! The side of the data plane that is told what to do: it makes each change of the plan into a new snapshot, and
+//! opens and closes the sockets that this asks for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_plan::{
+    Addresses, BackendHandle, BackendId, Body, Change, EndpointsId, Fragment, FragmentId, Group,
+    ListenerHandle, Plan, Route, RouteId, Rules, Upstream,
+};
+
+use crate::observe::ListenerStats;
+use crate::ports::Ports;
+use crate::serving::Serving;
+use crate::shared::Shared;
+use crate::snapshot::Snapshot;
+use crate::tls::{Client, Identity, Keys, TicketSecret, server_config};
+use crate::upstream::{Answer, Backend, Cycle, Names, Place, Random};
+
+pub(crate) struct Control {
+    shared: Arc<Shared>,
+    snapshot: Snapshot,
+    ports: Ports,
+    keys: Keys,
+    secret: TicketSecret,
+    place: Place,
+    names: Names,
+    random: Random,
+    /// Which backends are at which endpoints.
+    users: BTreeMap<EndpointsId, BTreeSet<BackendId>>,
+    /// Snapshots that workers may still use. They are dropped here, where it holds nobody up.
+    retired: Vec<Arc<Snapshot>>,
+}
+
+impl Control {
+    pub(crate) fn new(shared: Arc<Shared>, ports: Ports, names: Names, secret: TicketSecret) -> Self {
+        Self {
+            place: Place::new(&shared.settings),
+            snapshot: Snapshot::default(),
+            ports,
+            keys: Keys::default(),
+            secret,
+            names,
+            random: Random::new(),
+            users: BTreeMap::new(),
+            retired: Vec::new(),
+            shared,
+        }
+    }
+
+    /// Takes in what changed in a plan.
+    pub(crate) fn apply(
+        &mut self,
+        plan: &Plan,
+        fragments: &BTreeSet<FragmentId>,
+        endpoints: &BTreeSet<EndpointsId>,
+    ) {
+        let changes = fragments.iter().map(|id| match plan.fragments.get(id) {
+            Some(fragment) => Change::Upsert(Arc::clone(fragment)),
+            None => Change::Remove(id.clone()),
+        });
+        self.snapshot.tables = self.snapshot.tables.updated(changes);
+        for id in fragments {
+            match plan.fragments.get(id) {
+                Some(fragment) => self.put(fragment, plan),
+                None => self.remove(id),
+            }
+        }
+        for backend in
+            endpoints.iter().filter_map(|id| self.users.get(id)).flatten().cloned().collect::<Vec<_>>()
+        {
+            if let Some(handle) = self.snapshot.tables.backend(&backend).cloned() {
+                self.put_backend(handle, plan);
+            }
+        }
+        // What waits at a port that goes was let in under the old state, and is taken under it.
+        self.ports.close_all_but(&self.snapshot.tables);
+        self.publish();
+        self.ports.open(&self.snapshot.tables);
+        if fragments.iter().any(|id| matches!(id, FragmentId::Listener(_) | FragmentId::Route(_))) {
+            self.ports.sweep();
+        }
+    }
+
+    /// Tries again what could not be opened.
+    pub(crate) fn retry(&mut self) {
+        self.retired.retain(|snapshot| Arc::strong_count(snapshot) > 1);
+        self.ports.open(&self.snapshot.tables);
+    }
+
+    /// A backend that is known by name has new addresses.
+    pub(crate) fn resolved(&mut self, answer: &Answer) {
+        let Some(before) = self.snapshot.backends.of(&answer.backend) else { return };
+        if let Some(backend) = before.resolved(answer, &self.place) {
+            self.snapshot.backends.insert(answer.backend.clone(), Arc::new(backend));
+            self.publish();
+        }
+    }
+
+    /// Accepts nothing more and ends everything within the time.
+    pub(crate) fn drain(&mut self, time: Duration) {
+        self.ports.drain(time);
+    }
+
+    pub(crate) fn ports(&self) -> &Ports {
+        &self.ports
+    }
+
+    fn publish(&mut self) {
+        let old = self.shared.snapshot.swap(Arc::new(self.snapshot.clone()));
+        self.retired.retain(|snapshot| Arc::strong_count(snapshot) > 1);
+        self.retired.push(old);
+    }
+
+    fn put(&mut self, fragment: &Arc<Fragment>, plan: &Plan) {
+        match &fragment.body {
+            Body::Gateway(gateway) => {
+                let identity = gateway.client_certificate.as_ref();
+                let identity = identity.map(|own| Identity::new(own, &mut self.keys, &plan.blobs));
+                match identity {
+                    Some(identity) => self.snapshot.identities.insert(gateway.id.clone(), identity),
+                    None => self.snapshot.identities.forget(&gateway.id),
+                }
+            }
+            Body::Listener(_) => {
+                if let Some(listener) = ListenerHandle::new(fragment) {
+                    self.put_listener(&listener, plan);
+                }
+            }
+            Body::Route(route) => self.put_route(route),
+            Body::Backend(_) => {
+                if let Some(backend) = BackendHandle::new(fragment) {
+                    self.put_client(&backend, plan);
+                    self.put_backend(backend, plan);
+                }
+            }
+        }
+    }
+
+    fn remove(&mut self, id: &FragmentId) {
+        match id {
+            FragmentId::Gateway(id) => self.snapshot.identities.forget(id),
+            FragmentId::Listener(id) => self.snapshot.listeners.forget(id),
+            FragmentId::Route(id) => self.snapshot.cycles.forget(id),
+            FragmentId::Backend(id) => {
+                self.forget_addresses(id);
+                self.snapshot.backends.forget(id);
+                self.snapshot.clients.forget(id);
+            }
+        }
+    }
+
+    fn put_listener(&mut self, listener: &ListenerHandle, plan: &Plan) {
+        let before = self.snapshot.listeners.of(&listener.id).cloned();
+        let tls = listener
+            .handling
+            .server_tls()
+            .map(|_| server_config(listener, &mut self.keys, &plan.blobs, &self.secret));
+        let stats = before.as_ref().map_or_else(
+            || Arc::new(ListenerStats::new(self.shared.settings.workers)),
+            |before| Arc::clone(&before.stats),
+        );
+        let serving = Serving::new(stats, tls.transpose(), before.as_deref());
+        self.snapshot.listeners.insert(listener.id.clone(), Arc::new(serving));
+    }
+
+    /// Rules with several backends deal their weights from where they were.
+    fn put_route(&mut self, route: &Route) {
+        let groups: Vec<&Group> = match &route.rules {
+            Rules::Http(rules) => rules.iter().map(|rule| &rule.backends).collect(),
+            Rules::Grpc(rules) => rules.iter().map(|rule| &rule.backends).collect(),
+            Rules::Stream(rule) => vec![&rule.backends],
+        };
+        let id: &RouteId = &route.id;
+        if groups.iter().all(|group| group.0.len() < 2) {
+            self.snapshot.cycles.forget(id);
+        } else if self.snapshot.cycles.of(id).is_none_or(|cycles| cycles.len() != groups.len()) {
+            let cycles = groups.iter().map(|_| Cycle::new(self.random.next() as u32)).collect();
+            self.snapshot.cycles.insert(id.clone(), cycles);
+        }
+    }
+
+    fn put_client(&mut self, backend: &BackendHandle, plan: &Plan) {
+        match &backend.upstream {
+            Upstream::Tls(tls) => {
+                let client = Client::new(tls, &mut self.keys, &plan.blobs).map(Arc::new);
+                self.snapshot.clients.insert(backend.id.clone(), client);
+            }
+            Upstream::Plain | Upstream::Refuse(_) => self.snapshot.clients.forget(&backend.id),
+        }
+    }
+
+    fn put_backend(&mut self, backend: BackendHandle, plan: &Plan) {
+        let id = backend.id.clone();
+        self.forget_addresses(&id);
+        let endpoints = match &backend.addresses {
+            Addresses::Endpoints(endpoints) => {
+                self.users.entry(endpoints.clone()).or_default().insert(id.clone());
+                self.names.forget(&id);
+                plan.endpoints.get(endpoints)
+            }
+            Addresses::Dns { hostname, .. } => {
+                self.names.follow(&id, hostname);
+                None
+            }
+        };
+        let before = self.snapshot.backends.of(&id);
+        let backend =
+            Backend::new(backend, endpoints.map(AsRef::as_ref), before.map(AsRef::as_ref), &self.place);
+        self.snapshot.backends.insert(id, Arc::new(backend));
+    }
+
+    fn forget_addresses(&mut self, id: &BackendId) {
+        let Some(before) = self.snapshot.backends.of(id) else { return };
+        match &before.plan.addresses {
+            Addresses::Endpoints(endpoints) => {
+                if let Some(users) = self.users.get_mut(endpoints) {
+                    users.remove(id);
+                    if users.is_empty() {
+                        self.users.remove(endpoints);
+                    }
+                }
+            }
+            Addresses::Dns { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! What the HTTP engine is given of a connection that is its own.
+
+use std::sync::Arc;
+
+use tidegate_plan::{HttpVersion, ListenerHandle};
+
+/// A connection that carries HTTP.
+#[derive(Debug)]
+pub(crate) enum HandOver {
+    /// Without TLS; nothing was read.
+    Http,
+    /// The client's hello was read and decided about, and the handshake has yet to be made.
+    Https {
+        listener: ListenerHandle,
+        config: Arc<rustls::ServerConfig>,
+        version: HttpVersion,
+        /// All that was read.
+        read: Vec<u8>,
+    },
+}

@@ -1,0 +1,10 @@
+//! Sockets: how they are opened, who else has them, and how the engine reads and writes them.
+
+mod listen;
+mod owner;
+mod pipes;
+mod tcp;
+
+pub(crate) use self::listen::{open_tcp, open_udp};
+pub(crate) use self::pipes::PipePool;
+pub(crate) use self::tcp::{Dialer, TcpStream, accept};

@@ -1,0 +1,116 @@
+//! Listening sockets: new connections, and what to do when the machine has no room for them.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+
+use rustix::event::epoll::{self, EventFlags};
+use rustix::io::Errno;
+use tidegate_plan::{Expects, Transport};
+
+use super::Worker;
+use super::turn::Token;
+use crate::engine::{Facts, Session, Stream};
+use crate::net::{TcpStream, accept};
+
+/// A socket that listens on one (address, port).
+#[derive(Debug)]
+pub(crate) struct Listening {
+    pub(crate) socket: OwnedFd,
+    pub(crate) transport: Transport,
+    /// As it is bound; every address of the machine may be meant.
+    pub(crate) bound: SocketAddr,
+    /// The port that listeners of the plan have.
+    pub(crate) port: u16,
+}
+
+/// Connections accepted from one socket before another event has its turn.
+const BATCH: usize = 64;
+
+impl Worker {
+    pub(super) fn listen(&mut self, number: usize, listening: Listening) {
+        if self.listening.len() <= number {
+            self.listening.resize_with(number + 1, || None);
+        }
+        let token = Token::Listening(number).into();
+        let watched = epoll::add(&self.epoll, &listening.socket, token, EventFlags::IN | EventFlags::ET);
+        match watched {
+            Ok(()) => self.listening[number] = Some(listening),
+            Err(error) => eprintln!("tidegate: cannot watch {}: {error}", listening.bound),
+        }
+    }
+
+    /// What waits in the queue of the socket was promised an answer when it was let in.
+    pub(super) fn unlisten(&mut self, number: usize) {
+        while !self.accept_batch(number) {}
+        if let Some(listening) = self.listening.get_mut(number) {
+            *listening = None;
+        }
+    }
+
+    pub(super) fn accept_from(&mut self, number: usize) {
+        if !self.accept_batch(number) {
+            self.accept_again.push(number);
+        }
+    }
+
+    /// `true` when no more connections wait.
+    fn accept_batch(&mut self, number: usize) -> bool {
+        self.kit.take_up_snapshot();
+        for _ in 0..BATCH {
+            let Some(Some(listening)) = self.listening.get(number) else { return true };
+            if self.paused {
+                return true;
+            }
+            match accept(&listening.socket) {
+                Ok((stream, client)) => {
+                    let (bound, port) = (listening.bound, listening.port);
+                    self.accepted(stream, client, bound, port);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
+                Err(error) if is_exhausted(&error) => {
+                    self.pause_accepting(&error);
+                    return true;
+                }
+                // Of a client that is gone already.
+                Err(_) => {}
+            }
+        }
+        false
+    }
+
+    fn accepted(&mut self, stream: TcpStream, client: SocketAddr, bound: SocketAddr, port: u16) {
+        let local = if bound.ip().is_unspecified() { stream.local().unwrap_or(bound) } else { bound };
+        let facts = Facts::new(client, local, port, self.kit.wall, self.kit.now);
+        self.kit.counters().accepted();
+        if let Err(ending) = self.shared.enter(client.ip()) {
+            // Without a word: the client has not said anything either.
+            stream.reset();
+            return self.turn_away(&facts, ending);
+        }
+        let expects = self.kit.snapshot.tables.expects(facts.planned_local(), Transport::Tcp);
+        // Nobody answers at an address whose listeners ask for others.
+        let session = Session::new(stream, expects.unwrap_or(Expects::Bytes), facts, self.kit.tick());
+        self.begin(session);
+    }
+
+    /// An accept that fails for want of descriptors would fail again at once, for as long as the client waits.
+    fn pause_accepting(&mut self, error: &io::Error) {
+        self.paused = true;
+        self.kit.counters().accept_paused();
+        eprintln!("tidegate: accepting no connections for a moment: {error}");
+    }
+
+    pub(super) fn resume_accepting(&mut self) {
+        if std::mem::take(&mut self.paused) {
+            for number in 0..self.listening.len() {
+                self.accept_from(number);
+            }
+        }
+    }
+}
+
+fn is_exhausted(error: &io::Error) -> bool {
+    let exhausted = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
+    exhausted.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}

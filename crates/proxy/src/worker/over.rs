@@ -1,0 +1,131 @@
+//! The end of a connection: what is written down of it, or who takes it over.
+
+use std::time::SystemTime;
+
+use rustix::event::epoll;
+
+use super::Worker;
+use crate::Ending;
+use crate::engine::{Facts, HandOver, Session};
+use crate::http::{ConnectionPlace, HttpConnection, Https};
+use crate::net::TcpStream;
+use crate::observe::{Record, Refused, Tls};
+
+impl Worker {
+    pub(super) fn over(&mut self, session: Session<TcpStream>, ending: Ending) {
+        self.write_down(&session, ending);
+        self.shared.leave(session.facts.client.ip());
+    }
+
+    /// A connection that there is no room for.
+    pub(super) fn turn_away(&mut self, facts: &Facts, ending: Ending) {
+        self.kit.counters().ended(ending);
+        if self.shared.journal.wants(self.kit.wall) {
+            self.shared.journal.keep(refused(facts, self.kit.wall, ending));
+        }
+        if let Some(log) = &mut self.log {
+            log.write(&record(facts, None, 0, 0, self.kit.now, ending));
+        }
+    }
+
+    /// At the end of the process.
+    pub(super) fn end_all(&mut self) {
+        for place in 0..self.sessions.places() {
+            if let Some(entry) = self.sessions.end(place) {
+                self.over(entry.session, Ending::Shutdown);
+            }
+        }
+        self.log.iter_mut().for_each(crate::observe::LogWriter::flush);
+    }
+
+    fn write_down(&mut self, session: &Session<TcpStream>, ending: Ending) {
+        let facts = &session.facts;
+        let (up, down) = (session.up.bytes, session.down.bytes);
+        let counters = self.kit.counters();
+        counters.ended(ending);
+        counters.up(up);
+        counters.down(down);
+        if let Some(place) = &facts.place {
+            let cell = place.stats.cell(self.kit.number);
+            cell.taken();
+            cell.carried(up, down);
+            cell.ended(ending);
+        }
+        if let Some(backend) = facts.backend.as_ref().filter(|_| session.backend.is_some()) {
+            backend.stats.cell(self.kit.number).carried(up, down);
+        }
+        if ending.is_refusal() && (facts.trace.is_some() || self.shared.journal.wants(self.kit.wall)) {
+            self.shared.journal.keep(refused(facts, self.kit.wall, ending));
+        }
+        if let Some(log) = &mut self.log {
+            let tls = session.client.tls.as_ref().and_then(|tls| {
+                let agreed = tls.agreed();
+                Some(Tls { version: agreed.version?, alpn: agreed.alpn })
+            });
+            log.write(&record(facts, tls, up, down, self.kit.now, ending));
+        }
+    }
+
+    /// Gives the connection to the HTTP engine, with what was read of it.
+    pub(super) fn hand_over(&mut self, session: Session<TcpStream>, what: HandOver) {
+        if session.client.watched {
+            // What tokio watches nobody else may.
+            let _ = epoll::delete(&self.epoll, &session.client.stream);
+        }
+        let Session { client, facts, .. } = session;
+        self.kit.counters().ended(Ending::HandedOver);
+        let place = ConnectionPlace::new(&self.shared, facts.client);
+        let stream = std::net::TcpStream::from(client.stream.into_fd());
+        // Fails only where the runtime has no room for it; the client sees a connection that is closed.
+        let Ok(stream) = tokio::net::TcpStream::from_std(stream) else { return };
+        let tls = match what {
+            HandOver::Http => None,
+            HandOver::Https { listener, config, version, read } => {
+                Some(Https { listener, config, version, read })
+            }
+        };
+        let local = facts.planned_local();
+        let connection = HttpConnection { stream, client: facts.client, local, tls, place };
+        tokio::task::spawn_local(self.shared.http.serve(connection));
+    }
+}
+
+fn record<'a>(
+    facts: &'a Facts,
+    tls: Option<Tls<'a>>,
+    up: u64,
+    down: u64,
+    now: std::time::Instant,
+    ending: Ending,
+) -> Record<'a> {
+    Record {
+        start: facts.started,
+        protocol: facts.listener.as_ref().map_or("TCP", |listener| listener.handling.as_str()),
+        client: facts.client,
+        local: facts.local,
+        sni: facts.server_name.as_deref(),
+        tls,
+        listener: facts.listener.as_ref().map(|listener| &listener.id),
+        route: facts.rule.as_ref().map(|rule| &rule.route().id),
+        backend: facts.backend.as_ref().map(|backend| &backend.plan.id),
+        endpoint: facts.endpoint.as_ref().map(|endpoint| endpoint.address),
+        up,
+        down,
+        duration: now.duration_since(facts.began),
+        ending,
+        detail: facts.detail.as_ref().map(|detail| detail as &dyn std::fmt::Display),
+    }
+}
+
+fn refused(facts: &Facts, at: SystemTime, ending: Ending) -> Refused {
+    Refused {
+        at,
+        client: facts.client,
+        local: facts.local,
+        sni: facts.server_name.as_deref().map(str::to_owned),
+        listener: facts.listener.as_ref().map(|listener| listener.id.clone()),
+        ending,
+        detail: facts.detail.as_deref().map(str::to_owned),
+        steps: facts.trace.clone().unwrap_or_default(),
+    }
+}
