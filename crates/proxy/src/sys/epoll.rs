@@ -10,5 +10,5 @@ use tokio::io::unix::AsyncFd;
 pub(crate) fn watch(epoll: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: the descriptor is owned by what is returned, which gives out no more than references to it and takes it
     // out of the runtime before closing it.
-    unsafe { AsyncFd::register_with_interest(epoll, Interest::READABLE) }
+    Ok(unsafe { AsyncFd::register_with_interest(epoll, Interest::READABLE) }?)
 }
