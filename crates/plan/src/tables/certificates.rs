@@ -40,7 +40,7 @@ impl Certificates {
     /// The indices of those that may be shown, the best first: those that name the server, then those with a
     /// wildcard for it; where there are neither, all. A client that cannot use the first, for want of its type of
     /// key, is shown the next.
-    pub fn ranked<'t>(&'t self, name: Option<&Name<'_>>) -> impl Iterator<Item = usize> {
+    pub fn ranked(&self, name: Option<&Name<'_>>) -> impl Iterator<Item = usize> {
         let (exact, wildcard) = match name {
             Some(name) if self.count > 1 => self.named(name.as_bytes()),
             _ => (None, None),

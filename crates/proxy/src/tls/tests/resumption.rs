@@ -118,7 +118,7 @@ fn no_session_crosses_server_names() {
         let mut config = client.config(None).as_ref().clone();
         config.resumption = rustls::client::Resumption::store(Arc::clone(&tickets) as _);
         let config = Arc::new(config);
-        let mut ask = |name: &str| {
+        let ask = |name: &str| {
             let (mut client, mut server) = (End::client(Arc::clone(&config), name), End::server(&server));
             // The name that the certificate must have is the policy's, whatever name is asked for.
             converse(&mut client, &mut server).unwrap();
