@@ -24,8 +24,7 @@ pub(super) fn verifier(
     Ok(if rule.allow_insecure { Arc::new(Lenient(strict)) } else { strict })
 }
 
-/// Asks for a certificate and takes any, or none. A client that shows one must still have its key: whoever is told
-/// of the certificate later may rely on that.
+/// Asks for a certificate and takes any, or none. A client that shows one that can be read must still have its key.
 #[derive(Debug)]
 struct Lenient(Arc<dyn ClientCertVerifier>);
 

@@ -1,7 +1,6 @@
 //! One TLS connection without I/O and without buffers of its own: records in, plain bytes out, and the other way
 //! round. Between calls it keeps the keys, and of the input only what is not yet a whole record.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use rustls::client::{ClientConfig, ClientConnectionData, UnbufferedClientConnection};
@@ -118,12 +117,8 @@ impl Codec {
             return;
         }
         let said = match &mut self.connection {
-            Connection::Server(connection) => {
-                write(connection, &mut self.carried, wire, |traffic, wire| close_notify(traffic, wire))
-            }
-            Connection::Client(connection) => {
-                write(connection, &mut self.carried, wire, |traffic, wire| close_notify(traffic, wire))
-            }
+            Connection::Server(connection) => write(connection, &mut self.carried, wire, close_notify),
+            Connection::Client(connection) => write(connection, &mut self.carried, wire, close_notify),
         };
         self.phase = said.map_or_else(Phase::Failed, |()| Phase::Closed);
     }
@@ -226,29 +221,35 @@ fn drive(
     loop {
         let status = connection.process(&mut incoming[progress.used..]);
         let mut discard = status.discard;
-        let step = match status.state? {
+        let wants_input = match status.state? {
             ConnectionState::ReadTraffic(mut traffic) => {
                 while let Some(record) = traffic.next_record() {
                     let record = record?;
                     discard += record.discard;
                     plain.extend_from_slice(record.payload);
                 }
-                ControlFlow::Continue(())
+                false
             }
-            ConnectionState::EncodeTlsData(data) => ControlFlow::Continue(encode(data, wire)?),
-            ConnectionState::TransmitTlsData(data) => ControlFlow::Continue(data.done()),
+            ConnectionState::EncodeTlsData(mut data) => {
+                encode(&mut data, wire)?;
+                false
+            }
+            ConnectionState::TransmitTlsData(data) => {
+                data.done();
+                false
+            }
             ConnectionState::PeerClosed => {
                 progress.peer_has_closed = true;
-                ControlFlow::Continue(())
+                false
             }
             ConnectionState::BlockedHandshake
             | ConnectionState::WriteTraffic(_)
-            | ConnectionState::Closed => ControlFlow::Break(()),
+            | ConnectionState::Closed => true,
             // Early data, which no configuration of ours lets in, and states of a newer rustls.
             _ => return Err(TlsError::Misbehaved),
         };
         progress.used += discard;
-        if step.is_break() {
+        if wants_input {
             return Ok(progress);
         }
     }
@@ -265,7 +266,7 @@ fn write<R: Records>(
     loop {
         match connection.process(carried).state? {
             ConnectionState::WriteTraffic(traffic) => return say(traffic, wire),
-            ConnectionState::EncodeTlsData(data) => encode(data, wire)?,
+            ConnectionState::EncodeTlsData(mut data) => encode(&mut data, wire)?,
             ConnectionState::TransmitTlsData(data) => data.done(),
             ConnectionState::BlockedHandshake => return Err(TlsError::NotReady),
             ConnectionState::Closed => return Err(TlsError::Closed),
@@ -313,7 +314,7 @@ fn fill(
     }
 }
 
-fn encode<D>(mut data: EncodeTlsData<'_, D>, wire: &mut Vec<u8>) -> Result<(), TlsError> {
+fn encode<D>(data: &mut EncodeTlsData<'_, D>, wire: &mut Vec<u8>) -> Result<(), TlsError> {
     let start = wire.len();
     let length = match data.encode(&mut []) {
         Ok(_) => 0,
@@ -328,8 +329,8 @@ fn encode<D>(mut data: EncodeTlsData<'_, D>, wire: &mut Vec<u8>) -> Result<(), T
 /// After an error rustls still has the alert; beyond that it must not be asked to look at any input.
 fn say_last_words(connection: &mut impl Records, wire: &mut Vec<u8>) {
     while connection.wants_write() {
-        let Ok(ConnectionState::EncodeTlsData(data)) = connection.process(&mut []).state else { return };
-        if encode(data, wire).is_err() {
+        let Ok(ConnectionState::EncodeTlsData(mut data)) = connection.process(&mut []).state else { return };
+        if encode(&mut data, wire).is_err() {
             return;
         }
     }

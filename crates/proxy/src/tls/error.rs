@@ -1,7 +1,7 @@
 //! What goes wrong in TLS, in words for the log. Bytes of the peer, names in its certificate included, never become
 //! part of them.
 
-use rustls::{AlertDescription, CertificateError, Error, PeerIncompatible};
+use rustls::{AlertDescription, CertificateError, Error, OtherError, PeerIncompatible};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TlsError {
@@ -37,7 +37,7 @@ pub(crate) enum TlsError {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CertificateFault {
-    #[error("is not readable")]
+    #[error("is not readable, or not of X.509 version 3")]
     Unreadable,
     #[error("is expired")]
     Expired,
@@ -51,6 +51,8 @@ pub(crate) enum CertificateFault {
     OtherPurpose,
     #[error("is signed wrongly, or in a way that is not supported")]
     Signature,
+    #[error("is that of an authority, and not itself trusted")]
+    Authority,
     #[error("does not verify")]
     Other,
 }
@@ -91,6 +93,11 @@ impl From<CertificateError> for CertificateFault {
             E::BadSignature
             | E::UnsupportedSignatureAlgorithmContext { .. }
             | E::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => Self::Signature,
+            E::Other(OtherError(cause)) => match cause.downcast_ref() {
+                Some(webpki::Error::UnsupportedCertVersion) => Self::Unreadable,
+                Some(webpki::Error::CaUsedAsEndEntity) => Self::Authority,
+                _ => Self::Other,
+            },
             _ => Self::Other,
         }
     }

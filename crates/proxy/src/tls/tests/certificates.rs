@@ -6,7 +6,7 @@ use rustls::ServerConfig;
 use tidegate_plan::{ClientCertificates, TlsVersion};
 
 use super::support::{
-    Authority, End, Failed, Issued, World, converse, expired, listener, of_the_future, tls_of,
+    Authority, End, Failed, Issued, World, converse, expired, listener, of_the_future, tls_of, version_1,
 };
 use crate::tls::error::CertificateFault;
 use crate::tls::{Client, Identity, TlsError};
@@ -81,6 +81,7 @@ fn others_are_let_in_only_where_the_rule_says_so() {
         (late, CertificateFault::Expired),
         (early, CertificateFault::NotYetValid),
         (for_servers, CertificateFault::OtherPurpose),
+        (version_1(), CertificateFault::Unreadable),
     ] {
         let identity = setting.identity(&issued);
         assert_eq!(setting.ask(&setting.strict, Some(&identity)), refused(fault));

@@ -32,14 +32,9 @@ fn knowing(authority: &Authority, schemes: &[SignatureScheme], protocols: &[&str
 }
 
 /// The index of the certificate that is shown, out of these.
-fn shown(
-    server: &Arc<ServerConfig>,
-    client: Arc<ClientConfig>,
-    name: &str,
-    all: &[Vec<u8>],
-) -> Option<usize> {
+fn shown(server: &Arc<ServerConfig>, client: &ClientConfig, name: &str, all: &[Vec<u8>]) -> Option<usize> {
     let seen = Arc::new(Seen::default());
-    let mut client = client.as_ref().clone();
+    let mut client = client.clone();
     client.dangerous().set_certificate_verifier(Arc::clone(&seen) as _);
     *seen.schemes.lock().unwrap() =
         client.crypto_provider().signature_verification_algorithms.supported_schemes();
@@ -111,7 +106,7 @@ fn the_certificate_is_the_one_that_the_plan_chooses() {
         // No name at all goes out for an address.
         ("192.0.2.1", 0),
     ] {
-        assert_eq!(shown(&server, Arc::clone(&client), name, &all), Some(expected), "{name}");
+        assert_eq!(shown(&server, &client, name, &all), Some(expected), "{name}");
     }
 }
 
@@ -134,7 +129,7 @@ fn among_equals_it_is_one_whose_key_the_client_knows() {
         ] {
             let client = knowing(&authority, &[scheme], &[]);
             for name in ["a.example.com", "other.example.com"] {
-                assert_eq!(shown(&server, Arc::clone(&client), name, &all), expected, "{version} {scheme:?}");
+                assert_eq!(shown(&server, &client, name, &all), expected, "{version} {scheme:?}");
             }
         }
     }

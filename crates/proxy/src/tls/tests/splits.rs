@@ -79,6 +79,33 @@ fn all_at_once() {
     }
 }
 
+/// A handshake message may be in many records and a record in many reads; in between the codec must be able to send.
+#[test]
+fn sending_in_the_middle_of_a_message() {
+    for version in [TlsVersion::V1_2, TlsVersion::V1_3] {
+        let (config, policy) = World::new().pair(version);
+        let mut config = config.as_ref().clone();
+        config.max_fragment_size = Some(64);
+        let (mut client, mut server) = (End::of(&policy, None), End::server(&config.into()));
+        client.read(&[]).unwrap();
+        let mut sent = 0;
+        while !(client.wire.is_empty() && server.wire.is_empty()) {
+            carry(&mut client, &mut server, &mut std::iter::repeat(1));
+            for byte in std::mem::take(&mut server.wire) {
+                client.read(&[byte]).unwrap();
+                if !client.codec.is_handshaking() {
+                    client.send(b"x");
+                    sent += 1;
+                }
+            }
+        }
+        // The tickets of TLS 1.3 come after the handshake; in TLS 1.2 it ends with the last byte.
+        assert!(sent > if version == TlsVersion::V1_3 { 200 } else { 0 });
+        assert_eq!(server.plain, vec![b'x'; sent]);
+        assert!(client.codec.agreed().version.is_some());
+    }
+}
+
 /// A conversation with one bit of a record turned.
 fn flipped(cuts: &[usize], at: usize, bit: u32) {
     let (config, policy) = World::new().pair(TlsVersion::V1_3);

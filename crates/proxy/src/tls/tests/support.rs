@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, SanType, SignatureAlgorithm,
 };
-use rustls::pki_types::{ServerName, UnixTime};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::time_provider::TimeProvider;
 use rustls::{ClientConfig, ServerConfig};
 use tidegate_plan::{
@@ -203,6 +204,14 @@ pub(super) fn self_signed(names: &[&str], change: impl FnOnce(&mut CertificatePa
     let key = KeyPair::generate().unwrap();
     let certificate = params.self_signed(&key).unwrap();
     Issued::new(names, certificate.der().to_vec(), &key)
+}
+
+/// A certificate of X.509 version 1, as `openssl x509 -req` of version 3.0 makes them; webpki reads none.
+pub(super) fn version_1() -> Issued {
+    let pem = include_bytes!("version-1.pem");
+    let certificate = CertificateDer::from_pem_slice(pem).unwrap();
+    let key = PrivateKeyDer::from_pem_slice(pem).unwrap();
+    Issued { names: Vec::new(), certificate: certificate.to_vec(), key: key.secret_der().to_vec() }
 }
 
 /// Names with `://` in them are URIs.

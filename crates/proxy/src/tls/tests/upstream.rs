@@ -7,7 +7,7 @@ use tidegate_plan::{AlternativeName, BackendTls, BlobId, Certificate, Reason, Tl
 
 use super::support::{
     Authority, End, Failed, Issued, World, converse, dns, expired, listener, of_the_future, only,
-    self_signed, tls_of, uri,
+    self_signed, tls_of, uri, version_1,
 };
 use crate::tls::error::CertificateFault;
 use crate::tls::{Client, Identity, TlsError};
@@ -60,7 +60,8 @@ fn a_certificate_that_is_not_in_order_is_refused() {
             (Authority::new("other").issue(&["db.example.com"]), CertificateFault::UnknownIssuer),
             (authority.issue(&["www.example.com"]), CertificateFault::OtherName),
             (authority.issue(&["spiffe://example.com/db"]), CertificateFault::OtherName),
-            (self_signed(&["db.example.com"], |_| {}), CertificateFault::Other),
+            (self_signed(&["db.example.com"], |_| {}), CertificateFault::Authority),
+            (version_1(), CertificateFault::Unreadable),
         ] {
             let mut world = World::new();
             let server = only(&world.backend(&issued), version);
@@ -235,7 +236,7 @@ fn a_self_signed_certificate_is_good_where_it_is_the_one_that_is_trusted() {
     let other = self_signed(&["www.example.com"], |_| {});
     for (shown, trusted, expected) in [
         (&good, &good, Ok(())),
-        (&twin, &good, refused(CertificateFault::Other)),
+        (&twin, &good, refused(CertificateFault::Authority)),
         (&late, &late, refused(CertificateFault::Expired)),
         (&early, &early, refused(CertificateFault::NotYetValid)),
         (&other, &other, refused(CertificateFault::OtherName)),
