@@ -9,4 +9,6 @@ mod snapshot;
 mod upstream;
 
 pub use ending::Ending;
+pub use observe::{Format as LogFormat, Recent, Refused, Target as LogTarget};
 pub use settings::{Bounds, Settings};
+pub use upstream::EndpointSeen;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tidegate_plan::{BackendId, ListenerId, RouteId, RuleHandle, SharedMap, Tables, Target};
 
 use crate::Ending;
+use crate::observe::TrafficStats;
 use crate::serving::Serving;
 use crate::upstream::{Backend, Cycle};
 
@@ -15,6 +16,8 @@ pub(crate) struct Snapshot {
     pub(crate) backends: SharedMap<BackendId, Arc<Backend>>,
     /// How far each rule with several backends has dealt its weights.
     pub(crate) cycles: SharedMap<RouteId, Arc<[Cycle]>>,
+    /// What each route has carried.
+    pub(crate) routes: SharedMap<RouteId, Arc<TrafficStats>>,
     pub(crate) listeners: SharedMap<ListenerId, Arc<Serving>>,
 }
 

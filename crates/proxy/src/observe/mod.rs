@@ -14,8 +14,11 @@ mod time;
 
 pub(crate) use self::closed_sets::{ConnectFailure, Side};
 pub(crate) use self::counters::Counters;
-pub(crate) use self::journal::{Journal, Recent, Refused};
-pub(crate) use self::line::{Format, Record, Tls};
-pub(crate) use self::log::{AccessLog, LogState, LogWriter, Target};
+pub(crate) use self::journal::Journal;
+pub use self::journal::{Recent, Refused};
+pub use self::line::Format;
+pub(crate) use self::line::{Record, Tls};
+pub use self::log::Target;
+pub(crate) use self::log::{AccessLog, LogState, LogWriter};
 pub(crate) use self::metrics::Metrics;
-pub(crate) use self::stats::{BackendStats, ListenerStats};
+pub(crate) use self::stats::{ListenerStats, TrafficStats};
