@@ -228,5 +228,5 @@ fn the_systems_resolver_knows_localhost() {
     let runtime = runtime();
     let Ok(resolver) = Resolver::system() else { return };
     let found = runtime.block_on(resolver.addresses("localhost.", RecordType::A));
-    assert_eq!(found.unwrap().0, addresses(&["127.0.0.1"]));
+    assert!(found.unwrap().0.contains(&addresses(&["127.0.0.1"])[0]));
 }
