@@ -155,6 +155,11 @@ fn names_are_asked_for_at_once_and_again_until_they_are_forgotten() {
     };
     assert_eq!(next(), answer(&["10.0.0.1", "10.0.0.2"]));
 
+    while server.asked.try_recv().is_ok() {}
+    names.follow(&db, &name);
+    (0..4).for_each(|_| assert_eq!(server.next_question(), "db.example.com."));
+    assert!(answers.try_recv().is_err(), "to follow what is followed already begins nothing anew");
+
     server.set("db.example.com.", &[[10, 0, 0, 3]]);
     assert_eq!(next(), answer(&["10.0.0.3"]));
 
@@ -219,6 +224,9 @@ fn the_time_to_live_is_the_servers() {
     let after = Instant::now();
     let seconds = Duration::from_secs(200);
     assert!(until >= before + seconds && until <= after + seconds, "{:?}", until - before);
+    server.set_for(200, "db.example.com.", &[[10, 0, 0, 2]]);
+    let again = runtime().block_on(resolver.addresses("db.example.com.", RecordType::A)).unwrap();
+    assert_eq!(again.0, addresses(&["10.0.0.2"]), "whoever asks earlier than that is told what holds now");
     let none = runtime().block_on(resolver.addresses("no.example.com.", RecordType::A)).unwrap();
     assert_eq!(none.0, [] as [IpAddr; 0], "that there are none is an answer");
 }
