@@ -10,7 +10,7 @@ use tidegate_plan::{
     ListenerHandle, Plan, Route, RouteId, Rules, Upstream,
 };
 
-use crate::observe::ListenerStats;
+use crate::observe::{ListenerStats, TrafficStats};
 use crate::ports::Ports;
 use crate::serving::Serving;
 use crate::shared::Shared;
@@ -142,7 +142,10 @@ impl Control {
         match id {
             FragmentId::Gateway(id) => self.snapshot.identities.forget(id),
             FragmentId::Listener(id) => self.snapshot.listeners.forget(id),
-            FragmentId::Route(id) => self.snapshot.cycles.forget(id),
+            FragmentId::Route(id) => {
+                self.snapshot.cycles.forget(id);
+                self.snapshot.routes.forget(id);
+            }
             FragmentId::Backend(id) => {
                 self.forget_addresses(id);
                 self.snapshot.backends.forget(id);
@@ -173,6 +176,10 @@ impl Control {
             Rules::Stream(rule) => vec![&rule.backends],
         };
         let id: &RouteId = &route.id;
+        if self.snapshot.routes.of(id).is_none() {
+            let stats = TrafficStats::new(self.shared.settings.workers);
+            self.snapshot.routes.insert(id.clone(), Arc::new(stats));
+        }
         if groups.iter().all(|group| group.0.len() < 2) {
             self.snapshot.cycles.forget(id);
         } else if self.snapshot.cycles.of(id).is_none_or(|cycles| cycles.len() != groups.len()) {

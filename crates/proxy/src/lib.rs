@@ -25,3 +25,4 @@ pub use observe::{AccessLog, Format as LogFormat, Recent, Refused, Target as Log
 pub use ports::SocketState;
 pub use proxy::Proxy;
 pub use settings::{Bounds, Settings};
+pub use upstream::EndpointSeen;

@@ -8,6 +8,7 @@ use tidegate_plan::{
 };
 
 use crate::Ending;
+use crate::observe::TrafficStats;
 use crate::serving::Serving;
 use crate::tls::{Client, Codec, Identity};
 use crate::upstream::{Backend, Cycle};
@@ -18,6 +19,8 @@ pub(crate) struct Snapshot {
     pub(crate) backends: SharedMap<BackendId, Arc<Backend>>,
     /// How far each rule with several backends has dealt its weights.
     pub(crate) cycles: SharedMap<RouteId, Arc<[Cycle]>>,
+    /// What each route has carried.
+    pub(crate) routes: SharedMap<RouteId, Arc<TrafficStats>>,
     pub(crate) listeners: SharedMap<ListenerId, Arc<Serving>>,
     /// TLS towards the backends whose policies ask for it.
     pub(crate) clients: SharedMap<BackendId, Result<Arc<Client>, Reason>>,

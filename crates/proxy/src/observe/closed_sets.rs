@@ -62,6 +62,11 @@ pub(crate) enum ConnectFailure {
 }
 
 impl ConnectFailure {
+    /// Whether it is held against the endpoint: it has no part in what this machine lacks.
+    pub(crate) const fn is_of_endpoint(self) -> bool {
+        !matches!(self, Self::OutOfResources)
+    }
+
     pub(super) const ALL: [Self; 7] = [
         Self::Refused,
         Self::TimedOut,

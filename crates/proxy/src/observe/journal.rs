@@ -2,6 +2,7 @@
 //! number, and in how many a second are looked at closely, so that a flood of them costs no more than a count.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -91,6 +92,31 @@ impl Journal {
     }
 }
 
+/// For people: when, who and why, then the steps, each on a line of its own.
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { at, client, local, sni, listener, ending, detail, steps } = self;
+        let at = super::time::rfc3339(*at);
+        write!(f, "{} {client} to {local}", String::from_utf8_lossy(&at))?;
+        // Written by the client: nothing that a terminal would act on may come through.
+        sni.as_ref().map_or(Ok(()), |sni| write!(f, ", server name \"{}\"", sni.escape_default()))?;
+        listener.as_ref().map_or(Ok(()), |listener| write!(f, ", listener {listener}"))?;
+        write!(f, ": {}", ending.text())?;
+        detail.as_ref().map_or(Ok(()), |detail| write!(f, " ({})", detail.escape_default()))?;
+        steps.iter().try_for_each(|step| write!(f, "\n  {step}"))
+    }
+}
+
+impl fmt::Display for Recent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.refused.iter().try_for_each(|refused| writeln!(f, "{refused}"))?;
+        match self.passed_over {
+            0 => Ok(()),
+            more => writeln!(f, "and {more} more, which came too many at a time to be kept"),
+        }
+    }
+}
+
 fn name<S: Serializer>(ending: &Ending, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(ending.as_str())
 }
@@ -115,6 +141,11 @@ mod tests {
             detail: None,
             steps: vec![
                 Step::Socket { address: local, transport: Transport::Tcp, listeners: vec![], more: 0 },
+                Step::Name {
+                    of: tidegate_plan::NameOf::ServerName,
+                    written: Some("a\n\"b".to_owned()),
+                    read: None,
+                },
                 Step::Refused { reason: Reason::NoListener },
             ],
         }
@@ -173,10 +204,28 @@ mod tests {
                         "listeners": [],
                         "more": 0,
                     },
+                    { "step": "name", "of": "serverName", "written": "a\n\"b", "read": null },
                     { "step": "refused", "reason": "no_listener" },
                 ],
             }],
         });
         assert_eq!(json, expected);
+    }
+
+    #[test]
+    fn for_people() {
+        let journal = Journal::default();
+        journal.keep(refused(1));
+        let second = UNIX_EPOCH + Duration::from_secs(1);
+        assert_eq!((0..102).filter(|_| !journal.wants(second)).count(), 2);
+        assert_eq!(
+            journal.recent().to_string(),
+            "2026-11-16T03:41:15.042Z 127.0.0.1:1 to 127.0.0.1:443, server name \"a\\n\\\"b\": \
+             no listener on this address and port\n  \
+             no listener answers on 127.0.0.1:443 over TCP\n  \
+             the server name \"a\\n\\\"b\" is no hostname\n  \
+             refused: no listener on this address and port\n\
+             and 2 more, which came too many at a time to be kept\n"
+        );
     }
 }

@@ -10,6 +10,7 @@ use tidegate_plan::{BackendId, ListenerId, RouteId, TlsVersion};
 use super::time::rfc3339;
 use crate::Ending;
 
+/// How lines of the access log are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     Text,
@@ -46,8 +47,8 @@ pub(crate) struct Tls<'a> {
     pub(crate) alpn: Option<&'a [u8]>,
 }
 
-/// Of a detail no more than this is written.
-const LONGEST_DETAIL: usize = 512;
+/// Of one value no more than this is written.
+const LONGEST: usize = 512;
 
 impl Record<'_> {
     pub(super) fn write(&self, format: Format, out: &mut Vec<u8>) {
@@ -110,14 +111,14 @@ impl Fields<'_> {
     fn text(&mut self, name: &str, value: &[u8]) {
         self.name(name);
         self.out.push(b'"');
-        escape(value, self.format, self.out);
+        escape(&value[..value.len().min(LONGEST)], self.format, self.out);
         self.out.push(b'"');
     }
 
     fn shown(&mut self, name: &str, value: &dyn Display) {
         self.name(name);
         self.out.push(b'"');
-        let mut escaping = Escaping { format: self.format, out: self.out, left: LONGEST_DETAIL };
+        let mut escaping = Escaping { format: self.format, out: self.out, left: LONGEST };
         // It fails only to stop a value that is too long.
         let _ = write!(escaping, "{value}");
         self.out.push(b'"');

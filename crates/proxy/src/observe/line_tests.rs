@@ -99,16 +99,18 @@ fn what_is_not_known_is_left_out_and_what_is_known_of_tls_is_there() {
 }
 
 #[test]
-fn a_long_detail_is_cut() {
+fn a_long_value_is_cut() {
     let ids = ids();
     let long = "x".repeat(10_000);
     let line = written(&Record { detail: Some(&long), ..record(&ids, "a") }, Format::Text);
-    assert!(line.ends_with(&format!("x detail=\"{}\"\n", "x".repeat(512))[2..]) && line.len() < 1_200);
+    assert!(line.ends_with(&format!(" detail=\"{}\"\n", "x".repeat(512))));
+    let line = written(&record(&ids, &long), Format::Text);
+    assert!(line.contains(&format!(" sni=\"{}\" ", "x".repeat(512))));
 }
 
 proptest! {
     #[test]
-    fn no_peer_can_forge_a_line_or_a_field(sni in ".*", alpn: Vec<u8>, detail in ".{0,100}") {
+    fn no_peer_can_forge_a_line_or_a_field(sni in ".*", alpn in prop::collection::vec(any::<u8>(), 0..256), detail in ".{0,100}") {
         let ids = ids();
         let tls = Some(Tls { version: TlsVersion::V1_2, alpn: Some(&alpn) });
         let record = Record { tls, detail: Some(&detail), ..record(&ids, &sni) };

@@ -20,24 +20,13 @@ const SLACK: usize = 8 * 1024;
 /// Blocks that wait for the thread, of all workers together: 2 MB.
 const QUEUE: usize = 64;
 
-/// Where lines go.
+/// Where lines of the access log go.
 pub enum Target {
     /// Appended to, and opened again when asked to, so that it can be rotated.
     File(PathBuf),
     Stdout,
     Stderr,
     Other(Box<dyn Write + Send>),
-}
-
-impl fmt::Debug for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File(path) => write!(f, "File({})", path.display()),
-            Self::Stdout => f.write_str("Stdout"),
-            Self::Stderr => f.write_str("Stderr"),
-            Self::Other(_) => f.write_str("Other"),
-        }
-    }
 }
 
 /// The log as a whole. [`LogWriter`]s are for the workers.
@@ -292,6 +281,17 @@ impl Output {
 
 fn append_to(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).open(path)
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.fmt(f),
+            Self::Stdout => f.write_str("stdout"),
+            Self::Stderr => f.write_str("stderr"),
+            Self::Other(_) => f.write_str("a writer"),
+        }
+    }
 }
 
 impl fmt::Debug for AccessLog {

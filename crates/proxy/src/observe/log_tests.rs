@@ -69,7 +69,8 @@ fn write(writer: &mut LogWriter, numbers: std::ops::Range<u64>) {
 fn numbers(text: &str) -> Vec<u64> {
     let number = |line: &str| {
         let (_, rest) = line.split_once(" bytes_up=")?;
-        line.ends_with("ending=\"done\"").then(|| rest.split(' ').next().unwrap().parse().unwrap())
+        let whole = line.matches("protocol=").count() == 1 && line.ends_with("ending=\"done\"");
+        whole.then(|| rest.split(' ').next().unwrap().parse().unwrap())
     };
     text.lines().filter_map(number).collect()
 }

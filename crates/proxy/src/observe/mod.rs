@@ -21,4 +21,4 @@ pub(crate) use self::line::{Record, Tls};
 pub(crate) use self::log::LogWriter;
 pub use self::log::{AccessLog, Target};
 pub(crate) use self::metrics::Metrics;
-pub(crate) use self::stats::{BackendStats, ListenerStats};
+pub(crate) use self::stats::{ListenerStats, TrafficStats};

@@ -1,4 +1,4 @@
-//! What single listeners and backends have carried, a cell for each worker.
+//! What single listeners, routes and backends have carried, a cell for each worker.
 
 use super::count::{Count, Counts, PerWorker};
 use crate::Ending;
@@ -61,25 +61,26 @@ impl ListenerCell {
     }
 }
 
+/// Of a route or a backend.
 #[derive(Debug)]
-pub(crate) struct BackendStats(PerWorker<BackendCell>);
+pub(crate) struct TrafficStats(PerWorker<TrafficCell>);
 
-/// One worker's share of a backend.
+/// One worker's share of that.
 #[derive(Debug, Default)]
-pub(crate) struct BackendCell {
+pub(crate) struct TrafficCell {
     connections: Count,
     failures: Count,
     up: Count,
     down: Count,
 }
 
-impl BackendStats {
+impl TrafficStats {
     pub(crate) fn new(workers: usize) -> Self {
         Self(PerWorker::new(workers))
     }
 
     #[inline]
-    pub(crate) fn cell(&self, worker: usize) -> &BackendCell {
+    pub(crate) fn cell(&self, worker: usize) -> &TrafficCell {
         self.0.cell(worker)
     }
 
@@ -100,14 +101,14 @@ impl BackendStats {
     }
 }
 
-impl BackendCell {
+impl TrafficCell {
     /// An endpoint accepted a connection, or a flow began.
     #[inline]
     pub(crate) fn connected(&self) {
         self.connections.add(1);
     }
 
-    /// An endpoint did not accept a connection.
+    /// Of a backend: an endpoint did not accept a connection. Of a route: a connection reached no endpoint.
     pub(crate) fn failed(&self) {
         self.failures.add(1);
     }
@@ -134,7 +135,7 @@ mod tests {
         assert_eq!((listener.connections(), listener.up(), listener.down()), (2, 20, 40));
         assert_eq!((listener.ended(Ending::Drained), listener.ended(Ending::Done)), (1, 0));
 
-        let backend = BackendStats::new(2);
+        let backend = TrafficStats::new(2);
         backend.cell(0).connected();
         backend.cell(0).failed();
         backend.cell(1).failed();

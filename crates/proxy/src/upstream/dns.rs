@@ -14,6 +14,7 @@ use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::proto::rr::RecordType;
 use tidegate_plan::{BackendId, Hostname};
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 
 /// An answer counts for this long at least and at most, whatever its time to live.
@@ -21,6 +22,8 @@ const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(300);
 /// The pause after failures doubles up to this.
 const LONGEST_AFTER_FAILURE: Duration = Duration::from_secs(32);
+/// Questions at a time: each has a socket of its own, and ten thousand names may come at once.
+const QUESTIONS: usize = 32;
 
 /// The addresses that a backend's name has now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,14 +93,17 @@ impl fmt::Debug for Names {
 
 /// Who is asked. It remembers nothing: whoever asks again wants to know anew.
 #[derive(Clone)]
-pub(crate) struct Resolver(Arc<TokioResolver>);
+pub(crate) struct Resolver {
+    resolver: Arc<TokioResolver>,
+    questions: Arc<Semaphore>,
+}
 
 impl Resolver {
     /// As `/etc/resolv.conf` and `/etc/hosts` say now.
     pub(crate) fn system() -> Result<Self, NetError> {
         let mut builder = TokioResolver::builder_tokio()?;
         builder.options_mut().cache_size = 0;
-        Ok(Self(Arc::new(builder.build()?)))
+        Ok(Self::of(builder.build()?))
     }
 
     /// One server and no file.
@@ -109,12 +115,18 @@ impl Resolver {
         let options = builder.options_mut();
         options.cache_size = 0;
         options.use_hosts_file = hickory_resolver::config::ResolveHosts::Never;
-        Ok(Self(Arc::new(builder.build()?)))
+        Ok(Self::of(builder.build()?))
+    }
+
+    fn of(resolver: TokioResolver) -> Self {
+        Self { resolver: Arc::new(resolver), questions: Arc::new(Semaphore::new(QUESTIONS)) }
     }
 
     /// The addresses of one family, none if there are none, and until when they count.
     async fn addresses(&self, name: &str, family: RecordType) -> Result<(Vec<IpAddr>, Instant), NetError> {
-        match self.0.lookup(name, family).await {
+        // Nobody closes it: there is always a turn.
+        let _turn = self.questions.acquire().await;
+        match self.resolver.lookup(name, family).await {
             Ok(lookup) => {
                 let addresses = lookup.answers().iter().filter_map(|record| record.data.ip_addr());
                 Ok((addresses.collect(), lookup.valid_until()))

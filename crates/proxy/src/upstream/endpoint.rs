@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Instant;
 
+use serde::Serialize;
+
 use super::health::{Health, Verdict};
 use super::random::mixed;
 
@@ -19,11 +21,13 @@ pub(crate) struct Endpoint {
 }
 
 /// An endpoint as metrics and status show it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct EndpointSeen {
-    pub(crate) address: SocketAddr,
-    pub(crate) active: u32,
-    pub(crate) ejected: bool,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct EndpointSeen {
+    pub address: SocketAddr,
+    /// Connections and flows at this moment.
+    pub active: u32,
+    /// Set aside because connections to it failed.
+    pub ejected: bool,
 }
 
 impl Endpoint {

@@ -19,17 +19,18 @@ use tidegate_plan::{Addresses, BackendHandle, EndpointState, Endpoints};
 
 pub(crate) use self::cycle::{Cycle, deal};
 pub(crate) use self::dns::{Answer, Names, Resolver};
-pub(crate) use self::endpoint::{Endpoint, EndpointSeen};
+pub(crate) use self::endpoint::Endpoint;
+pub use self::endpoint::EndpointSeen;
 pub(crate) use self::lease::Lease;
 pub(crate) use self::place::Place;
 pub(crate) use self::random::Random;
-use crate::observe::BackendStats;
+use crate::observe::TrafficStats;
 
 /// A backend at run time. Never changed: a newer one takes its place and shares with it what was seen.
 #[derive(Debug)]
 pub(crate) struct Backend {
     pub(crate) plan: BackendHandle,
-    pub(crate) stats: Arc<BackendStats>,
+    pub(crate) stats: Arc<TrafficStats>,
     endpoints: Vec<Arc<Endpoint>>,
 }
 
@@ -101,7 +102,7 @@ impl Backend {
             known.map_or_else(|_| Arc::new(Endpoint::new(address)), Arc::clone)
         };
         let stats = before
-            .map_or_else(|| Arc::new(BackendStats::new(place.workers)), |before| Arc::clone(&before.stats));
+            .map_or_else(|| Arc::new(TrafficStats::new(place.workers)), |before| Arc::clone(&before.stats));
         Self { stats, endpoints: addresses.into_iter().map(seen_before).collect(), plan }
     }
 

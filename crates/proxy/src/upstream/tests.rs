@@ -300,9 +300,9 @@ fn many_threads_pick_and_tell_at_a_time() {
                     let endpoint = backend.pick(CLIENT, &[], &mut random, at).unwrap();
                     endpoint.opened();
                     if random.below(3) == 0 {
-                        endpoint.failed(at)
+                        endpoint.failed(at);
                     } else {
-                        endpoint.connected()
+                        endpoint.connected();
                     }
                     endpoint.closed();
                 }

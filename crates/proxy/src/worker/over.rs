@@ -51,8 +51,13 @@ impl Worker {
             cell.carried(up, down);
             cell.ended(ending);
         }
-        if let Some(backend) = facts.backend.as_ref().filter(|_| session.backend.is_some()) {
+        if let (Some(rule), Some(backend), true) = (&facts.rule, &facts.backend, session.backend.is_some()) {
             backend.stats.cell(self.kit.number).carried(up, down);
+            if let Some(route) = self.kit.snapshot.routes.of(&rule.route().id) {
+                let cell = route.cell(self.kit.number);
+                cell.connected();
+                cell.carried(up, down);
+            }
         }
         if ending.is_refusal() && (facts.trace.is_some() || self.shared.journal.wants(self.kit.wall)) {
             self.shared.journal.keep(refused(facts, self.kit.wall, ending));

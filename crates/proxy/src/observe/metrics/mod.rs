@@ -74,6 +74,7 @@ impl Collector for Cells {
         self.limits(&mut page)?;
         let snapshot = self.snapshot.load();
         objects::listeners(&snapshot, &mut page)?;
+        objects::routes(&snapshot, &mut page)?;
         objects::backends(&snapshot, &mut page)?;
         self.own(&mut page)
     }
@@ -108,7 +109,7 @@ impl Cells {
         page.counter(
             "tidegate_traffic",
             "Bytes carried for connections, up to backends and down to clients",
-            Some(Unit::Bytes),
+            Some(&Unit::Bytes),
             directions(self.sum(|worker| worker.up.get()), self.sum(|worker| worker.down.get())),
         )?;
         page.one_counter(
@@ -198,7 +199,7 @@ impl Cells {
         page.counter(
             "tidegate_udp_traffic",
             "Bytes of datagrams carried, up to backends and down to clients",
-            Some(Unit::Bytes),
+            Some(&Unit::Bytes),
             directions(
                 self.sum(|worker| worker.datagram_bytes_up.get()),
                 self.sum(|worker| worker.datagram_bytes_down.get()),
@@ -270,10 +271,10 @@ impl Cells {
         page.gauge("tidegate_build_info", "The version that runs", None, [(version, 1_u64)])?;
         let Process { open_files, open_files_limit, resident_bytes, cpu_seconds, start_seconds } =
             Process::now();
-        page.one_counter("process_cpu", "Processor time used", Some(Unit::Seconds), cpu_seconds)?;
+        page.one_counter("process_cpu", "Processor time used", Some(&Unit::Seconds), cpu_seconds)?;
         let since = "When the process started, since 1970";
-        page.one_gauge("process_start_time", since, Some(Unit::Seconds), start_seconds)?;
-        page.one_gauge("process_resident_memory", "Memory in use", Some(Unit::Bytes), resident_bytes)?;
+        page.one_gauge("process_start_time", since, Some(&Unit::Seconds), start_seconds)?;
+        page.one_gauge("process_resident_memory", "Memory in use", Some(&Unit::Bytes), resident_bytes)?;
         page.one_gauge("process_open_fds", "Open file descriptors", None, open_files)?;
         page.one_gauge("process_max_fds", "Most file descriptors that may be open", None, open_files_limit)
     }

@@ -1,4 +1,4 @@
-//! What single listeners and backends have carried, for those that are served at the time of a scrape.
+//! What single listeners, routes and backends have carried, for those that are served at the time of a scrape.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use tidegate_plan::ListenerId;
 
 use super::page::Page;
 use crate::Ending;
+use crate::observe::TrafficStats;
 use crate::snapshot::Snapshot;
 
 pub(super) fn listeners(snapshot: &Snapshot, page: &mut Page<'_>) -> fmt::Result {
@@ -31,7 +32,7 @@ pub(super) fn listeners(snapshot: &Snapshot, page: &mut Page<'_>) -> fmt::Result
     page.counter(
         "tidegate_listener_traffic",
         "Bytes carried for a listener, up to backends and down to clients",
-        Some(Unit::Bytes),
+        Some(&Unit::Bytes),
         all().flat_map(|(labels, serving)| {
             [
                 (labels.with(Some(("direction", "up"))), serving.stats.up()),
@@ -75,29 +76,30 @@ impl ListenerLabels {
     }
 }
 
+/// Only those that had something to carry: of a hundred thousand routes most are quiet.
+pub(super) fn routes(snapshot: &Snapshot, page: &mut Page<'_>) -> fmt::Result {
+    let all = snapshot.routes.iter().filter(|(_, stats)| stats.connections() + stats.failures() > 0);
+    let mut all: Vec<_> = all.map(|(id, stats)| (id.to_string(), &**stats)).collect();
+    all.sort_by(|a, b| a.0.cmp(&b.0));
+    traffic("route", &all, page)?;
+    page.counter(
+        "tidegate_route_failures",
+        "Connections and flows of a route that reached no endpoint",
+        None,
+        all.iter().map(|(name, stats)| ([("route", name.as_str())], stats.failures())),
+    )
+}
+
 pub(super) fn backends(snapshot: &Snapshot, page: &mut Page<'_>) -> fmt::Result {
     let mut all: Vec<_> = snapshot.backends.iter().map(|(id, backend)| (id.to_string(), backend)).collect();
     all.sort_by(|a, b| a.0.cmp(&b.0));
-    page.counter(
-        "tidegate_backend_connections",
-        "Connections and flows that reached an endpoint of a backend",
-        None,
-        all.iter().map(|(name, backend)| ([("backend", name.as_str())], backend.stats.connections())),
-    )?;
+    let stats: Vec<_> = all.iter().map(|(name, backend)| (name.clone(), &*backend.stats)).collect();
+    traffic("backend", &stats, page)?;
     page.counter(
         "tidegate_backend_connect_failures",
         "Times that an endpoint of a backend did not accept a connection",
         None,
-        all.iter().map(|(name, backend)| ([("backend", name.as_str())], backend.stats.failures())),
-    )?;
-    page.counter(
-        "tidegate_backend_traffic",
-        "Bytes carried for a backend, up to it and down from it",
-        Some(Unit::Bytes),
-        all.iter().flat_map(|(name, backend)| {
-            let labels = |direction| [("backend", name.as_str()), ("direction", direction)];
-            [(labels("up"), backend.stats.up()), (labels("down"), backend.stats.down())]
-        }),
+        stats.iter().map(|(name, stats)| ([("backend", name.as_str())], stats.failures())),
     )?;
     let now = Instant::now();
     page.gauge(
@@ -118,6 +120,25 @@ pub(super) fn backends(snapshot: &Snapshot, page: &mut Page<'_>) -> fmt::Result 
             let ejected = backend.endpoints(now).filter(|endpoint| endpoint.ejected).count() as u64;
             let all = backend.endpoints(now).count() as u64;
             [(labels("false"), all - ejected), (labels("true"), ejected)]
+        }),
+    )
+}
+
+/// What routes and backends have in common; `kind` is which of them it is.
+fn traffic(kind: &str, all: &[(String, &TrafficStats)], page: &mut Page<'_>) -> fmt::Result {
+    page.counter(
+        &format!("tidegate_{kind}_connections"),
+        &format!("Connections and flows that reached an endpoint of a {kind}"),
+        None,
+        all.iter().map(|(name, stats)| ([(kind, name.as_str())], stats.connections())),
+    )?;
+    page.counter(
+        &format!("tidegate_{kind}_traffic"),
+        &format!("Bytes carried for a {kind}, up to endpoints and down to clients"),
+        Some(&Unit::Bytes),
+        all.iter().flat_map(|(name, stats)| {
+            let labels = |direction| [(kind, name.as_str()), ("direction", direction)];
+            [(labels("up"), stats.up()), (labels("down"), stats.down())]
         }),
     )
 }

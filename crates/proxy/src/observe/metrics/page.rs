@@ -16,10 +16,10 @@ impl Page<'_> {
         &mut self,
         name: &str,
         help: &str,
-        unit: Option<Unit>,
+        unit: Option<&Unit>,
         values: impl IntoIterator<Item = (L, V)>,
     ) -> fmt::Result {
-        let mut family = self.0.encode_descriptor(name, help, unit.as_ref(), MetricType::Counter)?;
+        let mut family = self.0.encode_descriptor(name, help, unit, MetricType::Counter)?;
         for (labels, value) in values {
             family.encode_family(&labels)?.encode_counter::<NoLabelSet, V, u64>(&value, None)?;
         }
@@ -31,10 +31,10 @@ impl Page<'_> {
         &mut self,
         name: &str,
         help: &str,
-        unit: Option<Unit>,
+        unit: Option<&Unit>,
         value: Option<V>,
     ) -> fmt::Result {
-        let mut family = self.0.encode_descriptor(name, help, unit.as_ref(), MetricType::Counter)?;
+        let mut family = self.0.encode_descriptor(name, help, unit, MetricType::Counter)?;
         value.map_or(Ok(()), |value| family.encode_counter::<NoLabelSet, V, u64>(&value, None))
     }
 
@@ -42,10 +42,10 @@ impl Page<'_> {
         &mut self,
         name: &str,
         help: &str,
-        unit: Option<Unit>,
+        unit: Option<&Unit>,
         value: Option<V>,
     ) -> fmt::Result {
-        let mut family = self.0.encode_descriptor(name, help, unit.as_ref(), MetricType::Gauge)?;
+        let mut family = self.0.encode_descriptor(name, help, unit, MetricType::Gauge)?;
         value.map_or(Ok(()), |value| family.encode_gauge(&value))
     }
 
@@ -53,10 +53,10 @@ impl Page<'_> {
         &mut self,
         name: &str,
         help: &str,
-        unit: Option<Unit>,
+        unit: Option<&Unit>,
         values: impl IntoIterator<Item = (L, V)>,
     ) -> fmt::Result {
-        let mut family = self.0.encode_descriptor(name, help, unit.as_ref(), MetricType::Gauge)?;
+        let mut family = self.0.encode_descriptor(name, help, unit, MetricType::Gauge)?;
         for (labels, value) in values {
             family.encode_family(&labels)?.encode_gauge(&value)?;
         }

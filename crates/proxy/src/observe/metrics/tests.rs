@@ -2,14 +2,14 @@ use std::collections::{HashMap, HashSet};
 
 use tidegate_plan::{
     Addresses, BackendHandle, BackendId, BackendKind, Body, Endpoint, EndpointState, Endpoints, EndpointsId,
-    Fragment, ListenerId, ObjectName, Protocol, TlsVersion, Transport, Upstream,
+    Fragment, ListenerId, ObjectName, Protocol, RouteId, RouteKind, TlsVersion, Transport, Upstream,
 };
 
 use std::time::Instant;
 
 use super::*;
 use crate::Settings;
-use crate::observe::{ListenerStats, Side};
+use crate::observe::{ListenerStats, Side, TrafficStats};
 use crate::serving::Serving;
 use crate::upstream::{Backend, Place, Random};
 
@@ -153,6 +153,12 @@ fn snapshot() -> Snapshot {
     backend.stats.cell(0).carried(30, 40);
 
     let mut snapshot = Snapshot::default();
+    for (name, connections) in [("busy", 2), ("quiet", 0)] {
+        let id = RouteId { kind: RouteKind::Tls, object: ObjectName::new("shop", name) };
+        let stats = TrafficStats::new(2);
+        (0..connections).for_each(|worker| stats.cell(worker).connected());
+        snapshot.routes.insert(id, Arc::new(stats));
+    }
     snapshot.listeners.insert(listener, serving);
     snapshot.backends.insert(id, Arc::new(backend));
     snapshot
@@ -169,6 +175,8 @@ fn listeners_and_backends_have_their_own() {
         (format!("tidegate_listener_connections_active{{{listener}}}"), 1.0),
         (format!("tidegate_listener_traffic_bytes_total{{{listener},direction=\"down\"}}"), 20.0),
         (format!("tidegate_listener_connections_ended_total{{{listener},reason=\"done\"}}"), 1.0),
+        ("tidegate_route_connections_total{route=\"TLSRoute shop/busy\"}".to_owned(), 2.0),
+        ("tidegate_route_failures_total{route=\"TLSRoute shop/busy\"}".to_owned(), 0.0),
         (format!("tidegate_backend_connections_total{{{backend}}}"), 1.0),
         (format!("tidegate_backend_connect_failures_total{{{backend}}}"), 1.0),
         (format!("tidegate_backend_connections_active{{{backend}}}"), 1.0),
@@ -180,5 +188,6 @@ fn listeners_and_backends_have_their_own() {
     }
     let endings = series.keys().filter(|name| name.starts_with("tidegate_listener_connections_ended"));
     assert_eq!(endings.count(), 1, "only what happened");
+    assert!(!text.contains("shop/quiet"), "it carried nothing");
     assert!(!text.contains("tidegate_log_lines"), "there is no log");
 }
