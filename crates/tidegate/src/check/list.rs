@@ -17,7 +17,7 @@ pub(crate) fn list(meaning: &Meaning) -> Value {
         .map(|(key, mut object)| {
             if let Some(key) = key {
                 complete(&mut object, key);
-                if let Some(status) = meaning.translation.statuses.get(key) {
+                if let Some(status) = meaning.status(key) {
                     merge_status(&mut object, status, meaning.controller_name());
                 }
             }
