@@ -13,6 +13,7 @@ use tidegate_plan::{ListenerId, ObjectName, RouteId, RouteKind};
 use tidegate_translate::{Attachment, Change, Delta, Resources, Settings, Translation, Translator};
 
 use crate::output::{Error, Terminal};
+use crate::run::times::Times;
 use crate::source::Manifests;
 
 pub(crate) struct Meaning {
@@ -21,6 +22,8 @@ pub(crate) struct Meaning {
     settings: Settings,
     /// What a data plane has said about objects; it goes before what translation could know.
     pub(crate) served: BTreeMap<ObjectKey, Arc<Status>>,
+    /// When conditions changed, where somebody looks at a clock.
+    times: Times,
 }
 
 /// Whose parent a route names.
@@ -45,7 +48,7 @@ impl Meaning {
     pub(crate) fn new(manifests: Manifests, settings: Settings) -> Self {
         let mut translator = Translator::new(settings.clone());
         translator.apply(manifests.resources().iter().map(Change::Upsert));
-        Self { manifests, translator, settings, served: BTreeMap::new() }
+        Self { manifests, translator, settings, served: BTreeMap::new(), times: Times::default() }
     }
 
     /// Takes in what a change of manifests changed.
@@ -63,6 +66,17 @@ impl Meaning {
 
     pub(crate) fn status(&self, key: &ObjectKey) -> Option<&Status> {
         self.served.get(key).or_else(|| self.translation().statuses.get(key)).map(|status| &**status)
+    }
+
+    /// Notes the time of what is new in a status; what it was before comes back.
+    pub(crate) fn note_time(&mut self, key: &ObjectKey, now: i64) -> Option<Arc<Status>> {
+        let status = self.served.get(key).or_else(|| self.translation().statuses.get(key)).cloned();
+        self.times.note(key, status, now)
+    }
+
+    /// The times of an object's conditions, in the order in which its status has them.
+    pub(crate) fn times(&self, key: &ObjectKey) -> &[i64] {
+        self.times.of(key)
     }
 
     /// One for each object of ours that has a status.

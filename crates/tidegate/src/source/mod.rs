@@ -24,9 +24,10 @@ use tidegate_translate::{Change, Resources};
 use crate::output::{Error, Terminal};
 use crate::source::added::manifest;
 use crate::source::file::{File, line};
-use crate::source::objects::{FileId, Objects};
+use crate::source::objects::Objects;
 use crate::source::tree::{Tree, Work};
 
+pub(crate) use crate::source::objects::FileId;
 pub(crate) use crate::source::tree::{Unwatched, Watch};
 
 #[derive(Debug)]
@@ -78,7 +79,9 @@ impl Manifests {
     /// Reads all files again.
     pub(crate) fn read_again(&mut self, watch: &mut dyn Watch) -> Update {
         let mut work = self.tree.walk(watch);
-        work.read.extend(self.objects.files().keys().filter(|id| !work.gone.contains(id)).cloned());
+        let files = self.objects.files().keys();
+        // What came by standard input came once.
+        work.read.extend(files.filter(|id| !work.gone.contains(id) && id.path() != "-").cloned());
         self.take(work, watch)
     }
 
