@@ -6,8 +6,7 @@
 mod endpoints;
 mod files;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Display;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::core::{NamespaceObject, NamespaceSpec};
@@ -49,57 +48,45 @@ pub fn complete(mut objects: Vec<Object>) -> Vec<Object> {
             label(Arc::make_mut(namespace));
         }
     }
-    objects.extend(missing.into_iter().map(|name| {
-        let mut namespace = NamespaceObject { meta: Meta::new("", name), spec: NamespaceSpec {} };
-        label(&mut namespace);
-        Object::Namespace(Arc::new(namespace))
-    }));
+    objects.extend(missing.into_iter().map(namespace));
     objects
 }
 
-fn default_class() -> Object {
+/// The GatewayClass that a folder has where it writes none.
+#[must_use]
+pub fn default_class() -> Object {
     let controller_name = ControllerName::new(CONTROLLER_NAME).expect("the controller's name is well-formed");
     let spec = GatewayClassSpec { controller_name, parameters_ref: None, description: None };
     Object::GatewayClass(Arc::new(GatewayClass { meta: Meta::new("", CLASS_NAME), spec }))
 }
 
-fn label(namespace: &mut NamespaceObject) {
+/// A Namespace that nobody wrote.
+#[must_use]
+pub fn namespace(name: Arc<str>) -> Object {
+    let mut namespace = NamespaceObject { meta: Meta::new("", name), spec: NamespaceSpec {} };
+    label(&mut namespace);
+    Object::Namespace(Arc::new(namespace))
+}
+
+/// Gives a Namespace the label with its name.
+pub fn label(namespace: &mut NamespaceObject) {
     let name = namespace.meta.name.to_string();
     namespace.meta.labels.insert(NAMESPACE_LABEL.to_owned(), name);
 }
 
-/// An object that is there twice.
-#[derive(Debug)]
-pub struct Duplicate {
-    /// Which of the given objects is the second, and not used.
-    pub index: usize,
-    /// Which is the first.
-    pub first: usize,
-    pub problem: Problem,
-}
-
-/// The objects that an earlier one has the kind, namespace and name of. Each comes with a place that a person
-/// can find, such as `web.yaml:3`, and its span in that file.
+/// What is wrong with an object whose kind, namespace and name an earlier one has; `first` is a place that a
+/// person can find, such as `web.yaml:3`.
 #[must_use]
-pub fn duplicates<P: Display>(objects: &[(ObjectKey, P, Span)]) -> Vec<Duplicate> {
-    let mut seen: BTreeMap<&ObjectKey, usize> = BTreeMap::new();
-    let mut found = Vec::new();
-    for (index, (key, _, span)) in objects.iter().enumerate() {
-        let first = *seen.entry(key).or_insert(index);
-        if first != index {
-            let problem = Problem {
-                severity: Severity::Error,
-                rule: "duplicate-object",
-                object: key.to_string(),
-                field: String::new(),
-                span: *span,
-                message: format!("{key} is already in {}, and this one is not used", objects[first].1),
-                help: "remove one of them, or give it another name".to_owned(),
-            };
-            found.push(Duplicate { index, first, problem });
-        }
+pub fn duplicate(key: &ObjectKey, first: &str, span: Span) -> Problem {
+    Problem {
+        severity: Severity::Error,
+        rule: "duplicate-object",
+        object: key.to_string(),
+        field: String::new(),
+        span,
+        message: format!("{key} is already in {first}, and this one is not used"),
+        help: "remove one of them, or give it another name".to_owned(),
     }
-    found
 }
 
 /// Notes what is wrong with an annotation, where it is written.
@@ -174,19 +161,9 @@ mod tests {
 
     #[test]
     fn the_second_of_two_is_told_where_the_first_is() {
-        let objects = read(&format!("{CONFIG_MAPS}---\n{CONFIG_MAPS}"));
-        let placed: Vec<(ObjectKey, String, Span)> = objects
-            .iter()
-            .enumerate()
-            .map(|(index, (object, node))| (object.key(), format!("a.yaml:{}", index * 2 + 1), node.span))
-            .collect();
-        let found = duplicates(&placed);
+        let (object, node) = read(CONFIG_MAPS).remove(1);
         assert_eq!(
-            found.iter().map(|found| (found.first, found.index)).collect::<Vec<_>>(),
-            [(0, 2), (1, 3)]
-        );
-        assert_eq!(
-            found[1].problem.to_string(),
+            duplicate(&object.key(), "a.yaml:3", node.span).to_string(),
             "ConfigMap infra/a: ConfigMap infra/a is already in a.yaml:3, and this one is not used \
              (remove one of them, or give it another name) [duplicate-object]"
         );

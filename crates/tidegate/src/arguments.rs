@@ -1,10 +1,15 @@
 //! What can be written on the command line.
 
+mod run;
+
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+
+pub(crate) use crate::arguments::run::{AccessLog, LogFormat, Refused, Run, Status};
+use crate::arguments::run::{REFUSED_EXAMPLES, RUN_EXAMPLES, STATUS_EXAMPLES};
 
 const CHECK_EXAMPLES: &str = "\
 Examples:
@@ -47,7 +52,7 @@ Examples:
   tidegate man | man -l -
   tidegate man --out /usr/local/share/man/man1";
 
-/// Gateway API without a cluster: read manifests, say what they mean.
+/// Gateway API without a cluster: read manifests, say what they mean, serve them.
 #[derive(Debug, Parser)]
 #[command(name = "tidegate", version, arg_required_else_help = true, subcommand_required = true)]
 pub(crate) struct Arguments {
@@ -84,6 +89,15 @@ impl Color {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Serve manifests on this machine and follow their changes
+    #[command(after_help = RUN_EXAMPLES)]
+    Run(Box<Run>),
+    /// Show the objects that a running Tidegate serves, with their status
+    #[command(after_help = STATUS_EXAMPLES)]
+    Status(Status),
+    /// Show the connections that a running Tidegate refused last, and why
+    #[command(after_help = REFUSED_EXAMPLES)]
+    Refused(Refused),
     /// Read manifests, report what is wrong with them, and show what is accepted and why not
     #[command(after_help = CHECK_EXAMPLES)]
     Check(Check),

@@ -1,9 +1,10 @@
 //! The `tidegate` command.
 //!
-//! It reads manifests, hands them to `translate` and shows what came out; what they mean is decided there and in
-//! `plan`, never here.
+//! It reads manifests, hands them to `translate`, and shows what came out or has the data plane serve it; what they
+//! mean is decided there and in `plan`, never here.
 
 mod arguments;
+mod ask;
 mod check;
 mod conditions;
 mod diff;
@@ -12,6 +13,7 @@ mod layout;
 mod manual;
 mod meaning;
 mod output;
+mod run;
 mod source;
 mod words;
 
@@ -27,6 +29,9 @@ fn main() -> ExitCode {
     arguments.color.write_global();
     let mut terminal = Terminal::new();
     let outcome = match &arguments.command {
+        Command::Run(options) => run::run(options, &mut terminal),
+        Command::Status(options) => ask::status(options, &mut terminal),
+        Command::Refused(options) => ask::refused(options, &mut terminal),
         Command::Check(options) => check::run(options, &mut terminal),
         Command::Explain(options) => explain::run(options, &mut terminal),
         Command::Diff(options) => diff::run(options, &mut terminal),

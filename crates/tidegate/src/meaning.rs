@@ -1,6 +1,8 @@
 //! Manifests and what they mean: what every command begins with.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use tidegate_api::gateway::Gateway;
 use tidegate_api::listener::Listener;
@@ -8,15 +10,20 @@ use tidegate_api::refs::GATEWAY_GROUP;
 use tidegate_api::status::{Condition, ParentRefStatus, Status};
 use tidegate_api::{Kind, Object, ObjectKey};
 use tidegate_plan::{ListenerId, ObjectName, RouteId, RouteKind};
-use tidegate_translate::{Attachment, Resources, Settings, Translation, translate};
+use tidegate_translate::{Attachment, Change, Delta, Resources, Settings, Translation, Translator};
 
 use crate::output::{Error, Terminal};
+use crate::run::times::Times;
 use crate::source::Manifests;
 
 pub(crate) struct Meaning {
     pub(crate) manifests: Manifests,
-    pub(crate) translation: Translation,
+    translator: Translator,
     settings: Settings,
+    /// What a data plane has said about objects; it goes before what translation could know.
+    pub(crate) served: BTreeMap<ObjectKey, Arc<Status>>,
+    /// When conditions changed, where somebody looks at a clock.
+    times: Times,
 }
 
 /// Whose parent a route names.
@@ -35,13 +42,47 @@ impl Meaning {
     }
 
     pub(crate) fn under(paths: &[PathBuf], settings: Settings) -> Result<Self, Error> {
-        let manifests = Manifests::read(paths)?;
-        let translation = translate(&manifests.resources, &settings);
-        Ok(Self { manifests, translation, settings })
+        Ok(Self::new(Manifests::read(paths)?, settings))
+    }
+
+    pub(crate) fn new(manifests: Manifests, settings: Settings) -> Self {
+        let mut translator = Translator::new(settings.clone());
+        translator.apply(manifests.resources().iter().map(Change::Upsert));
+        Self { manifests, translator, settings, served: BTreeMap::new(), times: Times::default() }
+    }
+
+    /// Takes in what a change of manifests changed.
+    pub(crate) fn take(&mut self, changes: Vec<Change>) -> Delta {
+        self.translator.apply(changes)
     }
 
     pub(crate) fn resources(&self) -> &Resources {
-        &self.manifests.resources
+        self.manifests.resources()
+    }
+
+    pub(crate) fn translation(&self) -> &Translation {
+        self.translator.translation()
+    }
+
+    pub(crate) fn status(&self, key: &ObjectKey) -> Option<&Status> {
+        self.served.get(key).or_else(|| self.translation().statuses.get(key)).map(|status| &**status)
+    }
+
+    /// Notes the time of what is new in a status; what it was before comes back.
+    pub(crate) fn note_time(&mut self, key: &ObjectKey, now: i64) -> Option<Arc<Status>> {
+        let status = self.served.get(key).or_else(|| self.translation().statuses.get(key)).cloned();
+        self.times.note(key, status, now)
+    }
+
+    /// The times of an object's conditions, in the order in which its status has them.
+    pub(crate) fn times(&self, key: &ObjectKey) -> &[i64] {
+        self.times.of(key)
+    }
+
+    /// One for each object of ours that has a status.
+    pub(crate) fn statuses(&self) -> impl Iterator<Item = (&ObjectKey, &Status)> {
+        let statuses = self.translation().statuses.iter();
+        statuses.map(|(key, status)| (key, &**self.served.get(key).unwrap_or(status)))
     }
 
     pub(crate) fn controller_name(&self) -> &str {
@@ -51,7 +92,7 @@ impl Meaning {
     /// Says what is wrong with the manifests, and what has no place in a status.
     pub(crate) fn report(&self, terminal: &mut Terminal) {
         self.manifests.report(terminal);
-        for (key, notes) in &self.translation.notes {
+        for (key, notes) in &self.translation().notes {
             for note in notes {
                 terminal.warning(&format!("{key}: {}", note.message));
             }
@@ -73,7 +114,7 @@ impl Meaning {
             _ => return Parentage::Foreign,
         };
         let key = ObjectKey { kind, name };
-        if self.translation.statuses.contains_key(&key) {
+        if self.translation().statuses.contains_key(&key) {
             Parentage::Ours
         } else if self.resources().get(&key).is_some() {
             Parentage::Foreign
@@ -88,7 +129,7 @@ impl Meaning {
         route: &ObjectKey,
         parent: &ParentRefStatus,
     ) -> Option<&[Condition]> {
-        match &**self.translation.statuses.get(route)? {
+        match self.status(route)? {
             Status::Route(status) => {
                 let entry = status.parents.iter().find(|entry| entry.parent_ref == *parent)?;
                 Some(&entry.conditions)
@@ -104,7 +145,7 @@ impl Meaning {
         };
         let id = RouteId { kind, object: key.name.clone() };
         let mut parents =
-            self.translation.attachments.get(&id).map(|found| found.parents.clone()).unwrap_or_default();
+            self.translation().attachments.get(&id).map(|found| found.parents.clone()).unwrap_or_default();
         for parent_ref in self.resources().get(key).iter().flat_map(written_parents) {
             if !parents.iter().any(|parent| parent.parent_ref == parent_ref) {
                 parents.push(Attachment { parent_ref, listeners: Vec::new() });
@@ -127,7 +168,7 @@ impl Meaning {
             None => ObjectKey { kind: Kind::Gateway, name: id.gateway.clone() },
             Some(set) => ObjectKey { kind: Kind::ListenerSet, name: set.clone() },
         };
-        let listeners = match &**self.translation.statuses.get(&key)? {
+        let listeners = match self.status(&key)? {
             Status::Gateway(status) => &status.listeners,
             Status::ListenerSet(status) => &status.listeners,
             _ => return None,

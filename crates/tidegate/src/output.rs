@@ -25,6 +25,8 @@ pub(crate) enum Outcome {
     /// Something was refused, or differs.
     Refused,
     Failed,
+    /// By a signal, with its number, before all was done.
+    Interrupted(u8),
 }
 
 impl Outcome {
@@ -39,6 +41,7 @@ impl From<Outcome> for ExitCode {
             Outcome::Good => Self::SUCCESS,
             Outcome::Refused => Self::from(1),
             Outcome::Failed => Self::from(2),
+            Outcome::Interrupted(signal) => Self::from(128 + signal),
         }
     }
 }
@@ -54,6 +57,9 @@ pub(crate) enum Error {
     Output(io::Error),
     #[error("{0}")]
     Usage(String),
+    /// What was to be served, or asked, could not be.
+    #[error("{0}")]
+    Start(String),
 }
 
 impl Error {

@@ -85,6 +85,12 @@ pub(crate) fn date(seconds: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}")
 }
 
+/// A time in seconds since the epoch: `2026-11-02T00:00:00Z`.
+pub(crate) fn time(seconds: i64) -> String {
+    let second = seconds.rem_euclid(86_400);
+    format!("{}T{:02}:{:02}:{:02}Z", date(seconds), second / 3600, second / 60 % 60, second % 60)
+}
+
 /// The name of an object in its namespace, or alone where it has none.
 pub(crate) fn object(name: &ObjectName) -> String {
     if name.namespace.is_empty() { name.name.to_string() } else { name.to_string() }

@@ -22,7 +22,7 @@ pub(crate) fn find(meaning: &Meaning) -> Vec<Finding> {
     for (what, place) in meaning.manifests.invalid() {
         findings.entry(what).or_insert(Some(place));
     }
-    let refused = meaning.translation.statuses.iter().filter(|(_, status)| {
+    let refused = meaning.statuses().filter(|(_, status)| {
         conditions::sets(status).into_iter().any(|set| conditions::worst(set) == Health::Bad)
     });
     for key in refused.map(|(key, _)| key.clone()).chain(strays(meaning)) {

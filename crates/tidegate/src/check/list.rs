@@ -1,24 +1,34 @@
 //! All objects as one `v1` `List`, as an API server would hold them once their statuses are written.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 use tidegate_api::folder::NAMESPACE_LABEL;
 use tidegate_api::status::Status;
 use tidegate_api::{Kind, ObjectKey};
 
 use crate::meaning::Meaning;
+use crate::words;
 
 /// Stands for "never yet": nothing is watched here, so nothing has a time. The CRDs use the same as a default.
 const NO_TIME: &str = "1970-01-01T00:00:00Z";
 
+/// Says that an earlier state of an object is served, and what is wrong with the newer one.
+const KEPT_ANNOTATION: &str = "gateway.tidegate.io/not-served";
+
 pub(crate) fn list(meaning: &Meaning) -> Value {
+    let kept: BTreeMap<&ObjectKey, String> = meaning.manifests.kept().collect();
     let items: Vec<Value> = meaning
         .manifests
         .written()
         .map(|(key, mut object)| {
             if let Some(key) = key {
                 complete(&mut object, key);
-                if let Some(status) = meaning.translation.statuses.get(key) {
-                    merge_status(&mut object, status, meaning.controller_name());
+                if let Some(why) = kept.get(key) {
+                    object["metadata"]["annotations"][KEPT_ANNOTATION] = json!(why);
+                }
+                if let Some(status) = meaning.status(key) {
+                    merge_status(&mut object, status, meaning.controller_name(), meaning.times(key));
                 }
             }
             object
@@ -58,10 +68,14 @@ fn redact(secret: &mut Value) {
     }
 }
 
-fn merge_status(object: &mut Value, status: &Status, controller: &str) {
+fn merge_status(object: &mut Value, status: &Status, controller: &str, times: &[i64]) {
     let Ok(mut ours) = serde_json::to_value(status) else { return };
     let written = object.get("status").cloned().unwrap_or_default();
-    give_times(&mut ours, &written);
+    if times.is_empty() {
+        give_times(&mut ours, &written);
+    } else {
+        give_known_times(&mut ours, &mut times.iter());
+    }
     match status {
         Status::Route(_) => keep_others(&mut ours, &written, "parents", controller),
         Status::Policy(_) => keep_others(&mut ours, &written, "ancestors", controller),
@@ -102,12 +116,27 @@ fn keep_conditions(ours: &mut Value, written: &Value) {
     }
 }
 
+/// The conditions of a status stand in the same order in JSON.
+fn give_known_times(ours: &mut Value, times: &mut std::slice::Iter<'_, i64>) {
+    match ours {
+        Value::Object(fields) if is_condition(fields) => {
+            let time = times.next().map_or_else(|| NO_TIME.to_owned(), |time| words::time(*time));
+            fields.insert("lastTransitionTime".to_owned(), json!(time));
+        }
+        Value::Object(fields) => fields.values_mut().for_each(|value| give_known_times(value, times)),
+        Value::Array(items) => items.iter_mut().for_each(|item| give_known_times(item, times)),
+        _ => {}
+    }
+}
+
+fn is_condition(fields: &Map<String, Value>) -> bool {
+    fields.contains_key("observedGeneration") && fields.contains_key("reason")
+}
+
 /// A condition has changed only where its status has; what was written keeps its time.
 fn give_times(ours: &mut Value, written: &Value) {
     match ours {
-        Value::Object(fields)
-            if fields.contains_key("observedGeneration") && fields.contains_key("reason") =>
-        {
+        Value::Object(fields) if is_condition(fields) => {
             let same = written.get("status") == fields.get("status");
             let time = written.get("lastTransitionTime").filter(|_| same).cloned();
             fields.insert("lastTransitionTime".to_owned(), time.unwrap_or_else(|| json!(NO_TIME)));

@@ -1,8 +1,8 @@
 //! `tidegate check`: what is wrong with manifests, what is accepted, and why not.
 
-mod findings;
-mod list;
-mod table;
+pub(crate) mod findings;
+pub(crate) mod list;
+pub(crate) mod table;
 
 use tidegate_translate::Settings;
 

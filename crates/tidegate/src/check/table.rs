@@ -22,7 +22,7 @@ pub(crate) fn render(meaning: &Meaning, findings: &[Finding]) -> String {
     parts.extend(meaning.resources().listener_sets.iter().map(|(name, set)| {
         let key = ObjectKey { kind: Kind::ListenerSet, name: name.clone() };
         let title = format!("{key} (Gateway {})", set.spec.parent_ref.name);
-        match meaning.translation.statuses.get(&key).map(|status| &**status) {
+        match meaning.status(&key) {
             Some(Status::ListenerSet(status)) => {
                 head(&title, &status.conditions) + &listeners(&set.spec.listeners, &status.listeners)
             }
@@ -41,7 +41,7 @@ fn gateway_part(meaning: &Meaning, gateway: &Gateway) -> String {
     let key = ObjectKey { kind: Kind::Gateway, name: gateway.meta.object_name() };
     let class = &gateway.spec.gateway_class_name;
     let title = format!("{key} (class {class})");
-    match meaning.translation.statuses.get(&key).map(|status| &**status) {
+    match meaning.status(&key) {
         Some(Status::Gateway(status)) => {
             head(&title, &status.conditions) + &listeners(&gateway.spec.listeners, &status.listeners)
         }
@@ -171,7 +171,7 @@ fn policies(meaning: &Meaning) -> String {
             _ => continue,
         };
         let (key, targets) = (object.key(), words::all_of(&targets));
-        let ancestors = match meaning.translation.statuses.get(&key).map(|status| &**status) {
+        let ancestors = match meaning.status(&key) {
             Some(Status::Policy(status)) => &*status.ancestors,
             _ => &[],
         };
@@ -202,7 +202,7 @@ fn target(target: &tidegate_api::refs::PolicyTargetReference) -> String {
 
 /// A class is worth a line only where something is wrong with it.
 fn classes(meaning: &Meaning) -> String {
-    let statuses = meaning.translation.statuses.iter().filter_map(|(key, status)| match &**status {
+    let statuses = meaning.statuses().filter_map(|(key, status)| match status {
         Status::GatewayClass(status) => Some((key, &status.conditions)),
         _ => None,
     });

@@ -53,8 +53,8 @@ pub(crate) struct Difference {
 
 impl Difference {
     fn between(old: &Meaning, new: &Meaning) -> Self {
-        let flips = flips::between(&old.translation, &new.translation);
-        let [old, new] = [old, new].map(|meaning| Side::new(&meaning.translation.plan));
+        let flips = flips::between(old.translation(), new.translation());
+        let [old, new] = [old, new].map(|meaning| Side::new(&meaning.translation().plan));
         let places = probe::places(&[&old, &new]);
         Self {
             ports: traffic::ports(&old, &new),

@@ -23,7 +23,7 @@ pub(crate) fn run(options: &Explain, terminal: &mut Terminal) -> Result<Outcome,
         }
         return Ok(Outcome::good_if(explanation.good));
     }
-    let explanation = flow::explain(&meaning.translation.plan, &options.flow)?;
+    let explanation = flow::explain(&meaning.translation().plan, &options.flow)?;
     match options.output {
         TextFormat::Text => terminal.print(&text::render(&explanation))?,
         TextFormat::Json => terminal.print_json(&explanation)?,

@@ -1,21 +1,8 @@
-//! What a cluster would have and a folder leaves out: added, and shown as if it had been written.
-
-use std::collections::BTreeSet;
+//! What a cluster would have and a folder leaves out, shown as if it had been written.
 
 use serde_json::{Value, json};
+use tidegate_api::Object;
 use tidegate_api::core::EndpointSlice;
-use tidegate_api::folder::complete;
-use tidegate_api::{Object, ObjectKey};
-
-/// The objects with what was added to them, and what that is.
-pub(crate) fn with_additions(written: Vec<Object>) -> (Vec<Object>, Vec<(ObjectKey, Value)>) {
-    let before: BTreeSet<ObjectKey> = written.iter().map(Object::key).collect();
-    let all = complete(written);
-    let mut added: Vec<&Object> = all.iter().filter(|object| !before.contains(&object.key())).collect();
-    added.sort_by_key(|object| object.key());
-    let added = added.into_iter().filter_map(|object| Some((object.key(), manifest(object)?))).collect();
-    (all, added)
-}
 
 /// The manifest of an object that nobody wrote: a class, a namespace, or the endpoints of a Service.
 pub(crate) fn manifest(object: &Object) -> Option<Value> {

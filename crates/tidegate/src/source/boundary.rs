@@ -18,6 +18,10 @@ impl Boundary {
         Ok(Self { root: root.canonicalize()? })
     }
 
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// The content of a file that is named relative to a manifest, or why it is not to be had.
     pub(crate) fn read_beside(&self, manifest: &Path, name: &str) -> Result<Vec<u8>, String> {
         let folder =

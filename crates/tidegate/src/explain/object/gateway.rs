@@ -13,7 +13,7 @@ use crate::words;
 
 pub(crate) fn of_gateway(meaning: &Meaning, key: &ObjectKey) -> (Vec<String>, Vec<Part>) {
     let Some(gateway) = meaning.resources().gateways.get(&key.name) else { return Default::default() };
-    let Some(Status::Gateway(status)) = meaning.translation.statuses.get(key).map(|status| &**status) else {
+    let Some(Status::Gateway(status)) = meaning.status(key) else {
         let state = if meaning.class_is_missing(gateway) {
             format!("there is no GatewayClass {}", gateway.spec.gateway_class_name)
         } else {
@@ -28,9 +28,7 @@ pub(crate) fn of_gateway(meaning: &Meaning, key: &ObjectKey) -> (Vec<String>, Ve
     );
     for set in meaning.resources().listener_sets_of(&key.name) {
         let set = ObjectKey { kind: Kind::ListenerSet, name: set.meta.object_name() };
-        if let Some(Status::ListenerSet(status)) =
-            meaning.translation.statuses.get(&set).map(|status| &**status)
-        {
+        if let Some(Status::ListenerSet(status)) = meaning.status(&set) {
             parts.push(Part::new(set.to_string(), &status.conditions, Vec::new()));
         }
     }
@@ -42,8 +40,7 @@ pub(crate) fn of_set(meaning: &Meaning, key: &ObjectKey) -> (Vec<String>, Vec<Pa
     let parent = &set.spec.parent_ref;
     let namespace = parent.namespace.as_ref().map_or(&*key.name.namespace, |namespace| namespace.as_str());
     let gateway = ObjectName::new(namespace, parent.name.as_str());
-    let Some(Status::ListenerSet(status)) = meaning.translation.statuses.get(key).map(|status| &**status)
-    else {
+    let Some(Status::ListenerSet(status)) = meaning.status(key) else {
         let state = "it is not there, or another controller's";
         return (
             Vec::new(),
@@ -78,7 +75,7 @@ fn part(meaning: &Meaning, listener: &Listener, id: &ListenerId) -> Part {
 
 fn attached(meaning: &Meaning, id: &ListenerId) -> Vec<Entry> {
     let mut entries = Vec::new();
-    for (route, attachments) in &meaning.translation.attachments {
+    for (route, attachments) in &meaning.translation().attachments {
         let verdicts = attachments.parents.iter().flat_map(|parent| &parent.listeners);
         for (_, verdict) in verdicts.filter(|(listener, _)| listener == id) {
             if let Verdict::Attached(names) = verdict {
@@ -98,7 +95,7 @@ fn attached(meaning: &Meaning, id: &ListenerId) -> Vec<Entry> {
 
 /// What its issuer is asked for.
 fn wanted(meaning: &Meaning, id: &ListenerId) -> Vec<Entry> {
-    let Some(wants) = meaning.translation.wants.get(id) else { return Vec::new() };
+    let Some(wants) = meaning.translation().wants.get(id) else { return Vec::new() };
     let names: Vec<_> = wants.names.iter().map(|wanted| &wanted.name).collect();
     let secret = wants.secret.as_ref().map(|secret| format!(", into Secret {secret}")).unwrap_or_default();
     let asked = (!names.is_empty()).then(|| Entry {

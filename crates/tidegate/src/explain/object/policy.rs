@@ -15,8 +15,8 @@ pub(crate) fn parts(meaning: &Meaning, key: &ObjectKey) -> (Vec<String>, Vec<Par
         return Default::default();
     };
     let notes =
-        meaning.translation.notes.get(key).into_iter().flatten().map(|note| note.message.clone()).collect();
-    let ancestors = match meaning.translation.statuses.get(key).map(|status| &**status) {
+        meaning.translation().notes.get(key).into_iter().flatten().map(|note| note.message.clone()).collect();
+    let ancestors = match meaning.status(key) {
         Some(Status::Policy(status)) => &*status.ancestors,
         _ => &[],
     };
@@ -27,8 +27,8 @@ pub(crate) fn parts(meaning: &Meaning, key: &ObjectKey) -> (Vec<String>, Vec<Par
     let mut parts: Vec<Part> = of_ancestor.collect();
     for target in &policy.spec.target_refs {
         let service = ObjectName::new(key.name.namespace.clone(), target.name.as_str());
-        let backends = meaning.translation.plan.backends().filter(|backend| backend.id.object == service);
-        parts.extend(backends.map(|backend| part(&meaning.translation.plan, backend)));
+        let backends = meaning.translation().plan.backends().filter(|backend| backend.id.object == service);
+        parts.extend(backends.map(|backend| part(&meaning.translation().plan, backend)));
     }
     if parts.is_empty() {
         parts.push(Part::without_conditions(

@@ -1,0 +1,76 @@
+//! `tidegate status` and `tidegate refused`: what a running Tidegate tells on its admin address.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use crate::arguments::{CheckFormat, Refused, Status, TextFormat};
+use crate::output::{Error, Outcome, Terminal};
+
+const TIME: Duration = Duration::from_secs(30);
+
+pub(crate) fn status(options: &Status, terminal: &mut Terminal) -> Result<Outcome, Error> {
+    let output = match options.output {
+        CheckFormat::Table => "table",
+        CheckFormat::Json => "json",
+        CheckFormat::Yaml => "yaml",
+    };
+    let (code, body) = ask(options.admin, &format!("/status?output={output}"))?;
+    terminal.print(&body)?;
+    // 207: of the objects, some are well and some are not.
+    Ok(Outcome::good_if(code == 200))
+}
+
+pub(crate) fn refused(options: &Refused, terminal: &mut Terminal) -> Result<Outcome, Error> {
+    let output = match options.output {
+        TextFormat::Text => "text",
+        TextFormat::Json => "json",
+    };
+    let (_, body) = ask(options.admin, &format!("/refused?output={output}&last={}", options.last))?;
+    terminal.print(&body)?;
+    Ok(Outcome::Good)
+}
+
+/// The code and the body of the answer. The server closes the connection behind each, so that there is no more
+/// to HTTP than this.
+fn ask(admin: SocketAddr, path: &str) -> Result<(u16, String), Error> {
+    let failed = |error: std::io::Error| {
+        Error::Start(format!(
+            "nobody answers at {admin}: {error} (is `tidegate run` running, and with which --admin?)"
+        ))
+    };
+    let mut stream = TcpStream::connect_timeout(&admin, TIME).map_err(failed)?;
+    stream.set_read_timeout(Some(TIME)).map_err(failed)?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {admin}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).map_err(failed)?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).map_err(failed)?;
+    parse(&String::from_utf8_lossy(&answer))
+        .ok_or_else(|| Error::Start(format!("what answers at {admin} is no Tidegate")))
+}
+
+fn parse(answer: &str) -> Option<(u16, String)> {
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    let code = head.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()?;
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
+    });
+    let complete = length.is_none_or(|length| body.len() == length);
+    (complete && matches!(code, 200 | 207)).then(|| (code, body.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_whole_answer_is_one() {
+        let answer = |head: &str, body: &str| parse(&format!("{head}\r\n\r\n{body}"));
+        assert_eq!(answer("HTTP/1.1 200 OK\r\nContent-Length: 3", "yes"), Some((200, "yes".to_owned())));
+        assert_eq!(answer("HTTP/1.1 207 Multi-Status\r\ncontent-length: 0", ""), Some((207, String::new())));
+        assert_eq!(answer("HTTP/1.1 200 OK\r\ncontent-length: 4", "yes"), None);
+        assert_eq!(answer("HTTP/1.1 404 Not Found\r\ncontent-length: 0", ""), None);
+        assert_eq!(answer("SSH-2.0-x", "yes"), None);
+    }
+}

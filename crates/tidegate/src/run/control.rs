@@ -1,0 +1,292 @@
+//! Follows files, sockets and signals, and brings manifests, data plane and statuses in line with each other.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use tidegate_api::{ObjectKey, Severity};
+use tidegate_translate::Change;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch as latest;
+
+use crate::conditions::{self, Health};
+use crate::meaning::Meaning;
+use crate::run::live::{Live, Phase};
+use crate::run::log::Log;
+use crate::run::programmed;
+use crate::run::proxy::SocketState;
+use crate::run::watch::{Events, Watcher};
+use crate::source::{Manifests, Unwatched, Update, Watch};
+use crate::words;
+
+pub(crate) struct Control {
+    live: Arc<Live>,
+    /// `None` where files are read once.
+    watcher: Option<Watcher>,
+    log: Log,
+    signals: Signals,
+    socket_changes: latest::Receiver<u64>,
+    sockets: Vec<SocketState>,
+}
+
+pub(crate) struct Signals {
+    hangup: Signal,
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    /// From here on they no longer end the process by themselves.
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self {
+            hangup: signal(SignalKind::hangup())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    /// Waits until the process is told to end, and gives the signal's number.
+    async fn end(&mut self) -> u8 {
+        tokio::select! {
+            _ = self.interrupt.recv() => 2,
+            _ = self.terminate.recv() => 15,
+        }
+    }
+}
+
+/// How long to wait for sockets before saying what is served.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+enum Event {
+    Files(io::Result<Events>),
+    Sockets,
+    Hangup,
+    End,
+}
+
+impl Control {
+    pub(crate) fn new(live: Arc<Live>, watcher: Option<Watcher>, log: Log, signals: Signals) -> Self {
+        let socket_changes = live.proxy.changes();
+        Self { live, watcher, log, signals, socket_changes, sockets: Vec::new() }
+    }
+
+    /// Has the data plane serve the manifests as they were read, and waits until it has tried all sockets.
+    pub(crate) async fn start(&mut self) {
+        {
+            let meaning = self.live.meaning();
+            let plan = &meaning.translation().plan;
+            let fragments = plan.fragments.keys().cloned().collect();
+            let endpoints = plan.endpoints.keys().cloned().collect();
+            self.live.proxy.apply(plan, &fragments, &endpoints);
+        }
+        let deadline = Instant::now() + PATIENCE;
+        while !self.all_tried() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if !matches!(tokio::time::timeout(left, self.socket_changes.changed()).await, Ok(Ok(()))) {
+                break;
+            }
+        }
+        self.socket_changes.mark_unchanged();
+        self.sockets = self.live.proxy.sockets();
+        let mut meaning = self.live.meaning();
+        let keys = programmed::all(&meaning);
+        programmed::update(&mut meaning, &self.sockets, &keys);
+        let keys: Vec<ObjectKey> = meaning.statuses().map(|(key, _)| key.clone()).collect();
+        let now = words::now();
+        for key in keys {
+            meaning.note_time(&key, now);
+        }
+        self.live.problems.store(meaning.manifests.invalid().count(), Relaxed);
+        for (what, place) in meaning.manifests.invalid() {
+            self.log.error("invalid", format_args!("{place}: {what} is not used"));
+        }
+    }
+
+    fn all_tried(&self) -> bool {
+        programmed::all_tried(&self.live.meaning().translation().plan, &self.live.proxy.sockets())
+    }
+
+    /// Lives until a signal ends it; its number comes back where that was before all connections had ended.
+    pub(crate) async fn live(&mut self) -> Option<u8> {
+        loop {
+            match self.event().await {
+                Event::Files(Ok(events)) => self.files_changed(&events),
+                Event::Files(Err(error)) => {
+                    self.log.error(
+                        "watch-failed",
+                        format_args!("files are no longer watched: {error}; SIGHUP reads them"),
+                    );
+                    self.watcher = None;
+                }
+                Event::Sockets => self.sockets_changed(),
+                Event::Hangup => {
+                    self.log.info("read-again", "SIGHUP: all files are read again");
+                    self.live.proxy.reopen_log();
+                    self.read(Manifests::read_again);
+                }
+                Event::End => return self.drain().await,
+            }
+        }
+    }
+
+    async fn event(&mut self) -> Event {
+        let Self { watcher, signals, socket_changes, .. } = self;
+        let files = async {
+            match watcher {
+                Some(watcher) => watcher.next().await,
+                None => std::future::pending().await,
+            }
+        };
+        let Signals { hangup, interrupt, terminate } = signals;
+        tokio::select! {
+            events = files => Event::Files(events),
+            Ok(()) = socket_changes.changed() => Event::Sockets,
+            _ = hangup.recv() => Event::Hangup,
+            _ = interrupt.recv() => Event::End,
+            _ = terminate.recv() => Event::End,
+        }
+    }
+
+    async fn drain(&mut self) -> Option<u8> {
+        self.live.enter(Phase::Draining);
+        let deadline = self.live.proxy.drain_time();
+        let connections = self.live.proxy.connections();
+        let time = humantime::format_duration(deadline);
+        self.log.info("draining", format_args!("{connections} connections have {time} to end"));
+        let live = Arc::clone(&self.live);
+        tokio::select! {
+            cut_off = live.proxy.drain(deadline) => {
+                self.log.info("ended", format_args!("{cut_off} connections were cut off"));
+                None
+            }
+            number = self.signals.end() => {
+                let connections = self.live.proxy.connections();
+                self.log.warning("ended", format_args!("ended at once, {connections} connections were cut off"));
+                Some(number)
+            }
+        }
+    }
+
+    fn files_changed(&mut self, events: &Events) {
+        if events.lost {
+            self.log
+                .warning("watch-overflow", "more files changed than the kernel remembers: all are looked at");
+            self.read(Manifests::look_again);
+        }
+        self.read(|manifests, watch| manifests.changed(&events.entries, watch));
+    }
+
+    /// From files to what the data plane serves.
+    fn read(&mut self, read: impl FnOnce(&mut Manifests, &mut dyn Watch) -> Update) {
+        let start = Instant::now();
+        let live = Arc::clone(&self.live);
+        let mut meaning = live.meaning();
+        let update = match &mut self.watcher {
+            Some(watcher) => read(&mut meaning.manifests, watcher),
+            None => read(&mut meaning.manifests, &mut Unwatched),
+        };
+        if !update.changes.is_empty() {
+            let described = describe(&update.changes);
+            let delta = meaning.take(update.changes);
+            live.proxy.apply(&meaning.translation().plan, &delta.fragments, &delta.endpoints);
+            let took = start.elapsed();
+            live.changes.fetch_add(1, Relaxed);
+            self.log.info("applied", format_args!("{described} in {:.1} ms", took.as_secs_f64() * 1000.0));
+            self.sockets = live.proxy.sockets();
+            let changed = programmed::update(&mut meaning, &self.sockets, &delta.statuses);
+            self.tell(&mut meaning, delta.statuses.into_iter().chain(changed).collect());
+        }
+        for failure in &update.failures {
+            self.log.error("unreadable", failure);
+        }
+        for id in &update.files {
+            self.complain(&meaning, id);
+        }
+        if !update.files.is_empty() {
+            live.problems.store(meaning.manifests.invalid().count(), Relaxed);
+        }
+        drop(meaning);
+        for (folder, error) in self.watcher.iter_mut().flat_map(Watcher::failures) {
+            self.log.error("unwatched", format_args!("{} cannot be watched: {error}", folder.display()));
+        }
+    }
+
+    fn sockets_changed(&mut self) {
+        let sockets = self.live.proxy.sockets();
+        if sockets == self.sockets {
+            return;
+        }
+        let live = Arc::clone(&self.live);
+        let mut meaning = live.meaning();
+        self.sockets = sockets;
+        let keys = programmed::all(&meaning);
+        let changed = programmed::update(&mut meaning, &self.sockets, &keys);
+        self.tell(&mut meaning, changed);
+    }
+
+    /// Notes when statuses changed, and says which objects are now worse off, or well again.
+    fn tell(&self, meaning: &mut Meaning, changed: BTreeSet<ObjectKey>) {
+        let now = words::now();
+        for key in changed {
+            let before = meaning.note_time(&key, now);
+            let before = before.map(|status| bad_messages(&status)).unwrap_or_default();
+            let after = meaning.status(&key).map(bad_messages).unwrap_or_default();
+            if before == after {
+                continue;
+            }
+            if after.is_empty() {
+                self.log.info("well", format_args!("{key} is well again"));
+            }
+            for message in after.iter().filter(|message| !before.contains(message)) {
+                self.log.warning("refused", format_args!("{key}: {message}"));
+            }
+        }
+    }
+
+    fn complain(&self, meaning: &Meaning, id: &crate::source::FileId) {
+        let remarks = meaning.manifests.remarks(id);
+        for remark in remarks.iter().filter(|remark| remark.problem.severity == Severity::Error) {
+            let kept = match remark.kept {
+                0 => "",
+                1 => "; its last good state is served",
+                _ => "; the last good state of its objects is served",
+            };
+            self.log.error("invalid", format_args!("{}: {}{kept}", remark.place, remark.problem));
+        }
+        if let Some(complaint) = meaning.manifests.complaint(id) {
+            self.log.detail(&complaint);
+        }
+    }
+}
+
+fn bad_messages(status: &tidegate_api::status::Status) -> Vec<String> {
+    let bad = conditions::sets(status)
+        .into_iter()
+        .flatten()
+        .filter(|condition| conditions::health(condition) == Health::Bad);
+    let mut messages: Vec<String> = bad
+        .map(|condition| {
+            format!(
+                "{:?}={:?} {:?}: {}",
+                condition.kind, condition.status, condition.reason, condition.message
+            )
+        })
+        .collect();
+    messages.sort();
+    messages.dedup();
+    messages
+}
+
+/// `HTTPRoute default/a, Service default/b and 3 more`.
+fn describe(changes: &[Change]) -> String {
+    let words: Vec<String> = changes
+        .iter()
+        .map(|change| match change {
+            Change::Upsert(object) => object.key().to_string(),
+            Change::Remove(key) => format!("{key} (removed)"),
+        })
+        .collect();
+    words::some_of(&words, 3)
+}

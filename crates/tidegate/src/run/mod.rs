@@ -1,0 +1,121 @@
+//! `tidegate run`: the manifests of a folder, served by this machine.
+
+mod admin;
+mod control;
+mod live;
+mod log;
+mod overview;
+mod programmed;
+mod proxy;
+pub(crate) mod times;
+mod watch;
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+
+use tidegate_translate::Settings;
+
+use crate::arguments::{LogFormat, Run};
+use crate::check::findings;
+use crate::meaning::Meaning;
+use crate::output::{Error, Outcome, Terminal};
+use crate::run::admin::Answers;
+use crate::run::control::{Control, Signals};
+use crate::run::live::{Live, Phase};
+use crate::run::log::Log;
+use crate::run::proxy::Proxy;
+use crate::run::watch::Watcher;
+use crate::source::{Manifests, Unwatched, Watch};
+
+pub(crate) fn run(options: &Run, terminal: &mut Terminal) -> Result<Outcome, Error> {
+    if options.dry_run {
+        return dry_run(options, terminal);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .thread_name("control")
+        .build()
+        .map_err(|error| Error::Start(format!("cannot start: {error}")))?;
+    let outcome = runtime.block_on(serve(options, terminal));
+    // An answer that somebody is still waiting for does not hold up the end.
+    runtime.shutdown_background();
+    outcome
+}
+
+fn dry_run(options: &Run, terminal: &mut Terminal) -> Result<Outcome, Error> {
+    let own: Vec<SocketAddr> = [options.admin].into_iter().chain(options.health).collect();
+    let meaning = Meaning::under(&options.paths, translation_settings(options, &own))?;
+    meaning.report(terminal);
+    terminal.print(&overview::render(&meaning, &options.settings(own), None))?;
+    Ok(Outcome::good_if(findings::find(&meaning).is_empty()))
+}
+
+async fn serve(options: &Run, terminal: &mut Terminal) -> Result<Outcome, Error> {
+    let failed = |what: &str| {
+        let what = what.to_owned();
+        move |error: std::io::Error| Error::Start(format!("{what}: {error}"))
+    };
+    let log = Log::new(options.log_format);
+    let signals = Signals::new().map_err(failed("cannot wait for signals"))?;
+    let admin = bind(options.admin, "--admin")?;
+    let health = options.health.map(|address| bind(address, "--health")).transpose()?;
+    let own: Vec<SocketAddr> =
+        [&admin].into_iter().chain(&health).filter_map(|socket| socket.local_addr().ok()).collect();
+
+    let mut watcher =
+        if options.once { None } else { Some(Watcher::new().map_err(failed("cannot watch files"))?) };
+    let watch: &mut dyn Watch = match &mut watcher {
+        Some(watcher) => watcher,
+        None => &mut Unwatched,
+    };
+    let (manifests, update) = Manifests::open(&options.paths, watch);
+    for failure in update.failures {
+        let is_root = matches!(&failure, Error::Read { path, .. } if options.paths.contains(path));
+        if is_root {
+            return Err(failure);
+        }
+        log.error("unreadable", failure);
+    }
+    for (folder, error) in watcher.iter_mut().flat_map(Watcher::failures) {
+        log.error("unwatched", format_args!("{} cannot be watched: {error}", folder.display()));
+    }
+    let meaning = Meaning::new(manifests, translation_settings(options, &own));
+    if options.log_format == LogFormat::Text {
+        meaning.report(terminal);
+    }
+
+    let settings = options.settings(own.clone());
+    let proxy = Proxy::start(settings.clone(), &options.access_log, options.log_format)
+        .map_err(failed("cannot start the data plane"))?;
+    let live = Arc::new(Live::new(meaning, proxy));
+    admin::serve(admin, Answers::All, &live).map_err(failed("cannot serve --admin"))?;
+    if let Some(health) = health {
+        admin::serve(health, Answers::Health, &live).map_err(failed("cannot serve --health"))?;
+    }
+    let mut control = Control::new(Arc::clone(&live), watcher, log, signals);
+    control.start().await;
+    if options.log_format == LogFormat::Text {
+        terminal.remark(&overview::render(&live.meaning(), &settings, Some(&live.proxy.sockets())));
+    }
+    live.enter(Phase::Ready);
+    let names: Vec<String> = own.iter().map(ToString::to_string).collect();
+    log.info("ready", format_args!("serving; status and metrics at http://{}", names.join(", http://")));
+    Ok(match control.live().await {
+        None => Outcome::Good,
+        Some(signal) => Outcome::Interrupted(signal),
+    })
+}
+
+/// Ports of Tidegate itself are none for listeners, which name theirs before the offset.
+fn translation_settings(options: &Run, own: &[SocketAddr]) -> Settings {
+    let reserved = own.iter().filter_map(|address| address.port().checked_sub(options.port_offset));
+    Settings { reserved_ports: reserved.filter(|port| *port > 0).collect(), ..Settings::folder() }
+}
+
+fn bind(address: SocketAddr, flag: &str) -> Result<TcpListener, Error> {
+    TcpListener::bind(address).map_err(|error| {
+        let owner = if error.kind() == std::io::ErrorKind::AddrInUse { proxy::owner(address) } else { None };
+        let owner = owner.map(|owner| format!("; {owner} has it")).unwrap_or_default();
+        Error::Start(format!("cannot listen on {address}: {error}{owner} (choose another with {flag})"))
+    })
+}

@@ -1,0 +1,195 @@
+//! What the data plane's sockets say about Gateways and ListenerSets: `Programmed`, and the addresses that are bound.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use tidegate_api::status::{
+    Condition, ConditionStatus, ConditionType, GatewayStatus, ListenerSetStatus, ListenerStatus, Reason,
+    Status, StatusAddress,
+};
+use tidegate_api::{Kind, ObjectKey};
+use tidegate_plan::{Body, FragmentId, Listener, ListenerId, ObjectName, Plan, Transport};
+
+use crate::meaning::Meaning;
+use crate::run::proxy::SocketState;
+
+/// Brings the statuses of these objects in line with the sockets, and names those that differ now.
+pub(crate) fn update<'k>(
+    meaning: &mut Meaning,
+    sockets: &[SocketState],
+    keys: impl IntoIterator<Item = &'k ObjectKey>,
+) -> BTreeSet<ObjectKey> {
+    let keys = keys.into_iter().filter(|key| matches!(key.kind, Kind::Gateway | Kind::ListenerSet));
+    let keys: BTreeSet<ObjectKey> = keys.cloned().collect();
+    if keys.is_empty() {
+        return keys;
+    }
+    let served = {
+        let states = States::new(&meaning.translation().plan, sockets);
+        let status = |key: &ObjectKey| {
+            let status = meaning.translation().statuses.get(key)?;
+            Some(Arc::new(match &**status {
+                Status::Gateway(status) => Status::Gateway(states.gateway(&key.name, status.clone())),
+                Status::ListenerSet(status) => Status::ListenerSet(states.set(&key.name, status.clone())),
+                other => other.clone(),
+            }))
+        };
+        keys.iter().map(|key| (key.clone(), status(key))).collect::<Vec<_>>()
+    };
+    let mut changed = BTreeSet::new();
+    for (key, status) in served {
+        if meaning.served.get(&key) == status.as_ref() {
+            continue;
+        }
+        match status {
+            Some(status) => meaning.served.insert(key.clone(), status),
+            None => meaning.served.remove(&key),
+        };
+        changed.insert(key);
+    }
+    changed
+}
+
+/// Every Gateway and ListenerSet that has a status.
+pub(crate) fn all(meaning: &Meaning) -> Vec<ObjectKey> {
+    let keys = meaning.translation().statuses.keys();
+    keys.take_while(|key| key.kind <= Kind::ListenerSet).cloned().collect()
+}
+
+/// Whether the data plane has tried every socket that the plan asks for.
+pub(crate) fn all_tried(plan: &Plan, sockets: &[SocketState]) -> bool {
+    let states = States::new(plan, sockets);
+    states.listeners.values().all(|state| *state != State::Waiting)
+}
+
+/// What the sockets of a listener are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum State {
+    Waiting,
+    Open(BTreeSet<IpAddr>),
+    /// Why, and whether it is for an address that a Gateway asked for.
+    Failed {
+        why: String,
+        address: bool,
+    },
+}
+
+struct States<'a> {
+    listeners: BTreeMap<&'a ListenerId, State>,
+}
+
+impl<'a> States<'a> {
+    fn new(plan: &'a Plan, sockets: &[SocketState]) -> Self {
+        let sockets: BTreeMap<(Option<IpAddr>, u16, Transport), &SocketState> =
+            sockets.iter().map(|state| ((state.address, state.port, state.transport), state)).collect();
+        let listeners = listeners(plan).map(|listener| (&listener.id, state(listener, &sockets))).collect();
+        Self { listeners }
+    }
+
+    fn gateway(&self, name: &ObjectName, mut status: GatewayStatus) -> GatewayStatus {
+        let of_gateway = || self.listeners.iter().filter(|(id, _)| id.gateway == *name);
+        let own: BTreeMap<&str, &State> = of_gateway()
+            .filter(|(id, _)| id.listener_set.is_none())
+            .map(|(id, state)| (&*id.name, state))
+            .collect();
+        program_listeners(&mut status.listeners, &own);
+        program_owner(&mut status.conditions, &own, "the Gateway is served");
+        let bound: BTreeSet<IpAddr> = of_gateway()
+            .filter_map(|(_, state)| if let State::Open(addresses) = state { Some(addresses) } else { None })
+            .flatten()
+            .copied()
+            .collect();
+        status.addresses = bound
+            .into_iter()
+            .map(|ip| StatusAddress { kind: "IPAddress".to_owned(), value: ip.to_string() })
+            .collect();
+        status
+    }
+
+    fn set(&self, name: &ObjectName, mut status: ListenerSetStatus) -> ListenerSetStatus {
+        let own = self.listeners.iter().filter(|(id, _)| id.listener_set.as_ref() == Some(name));
+        let own: BTreeMap<&str, &State> = own.map(|(id, state)| (&*id.name, state)).collect();
+        program_listeners(&mut status.listeners, &own);
+        program_owner(&mut status.conditions, &own, "the ListenerSet is served");
+        status
+    }
+}
+
+/// In the order of fragments, listeners stand together.
+fn listeners(plan: &Plan) -> impl Iterator<Item = &Listener> {
+    let first = ListenerId { gateway: ObjectName::new("", ""), listener_set: None, name: "".into() };
+    plan.fragments.range(FragmentId::Listener(first)..).map_while(|(_, fragment)| match &fragment.body {
+        Body::Listener(listener) => Some(listener),
+        _ => None,
+    })
+}
+
+fn state(listener: &Listener, sockets: &BTreeMap<(Option<IpAddr>, u16, Transport), &SocketState>) -> State {
+    let wanted: Vec<Option<IpAddr>> = if listener.addresses.is_empty() {
+        vec![None]
+    } else {
+        listener.addresses.iter().copied().map(Some).collect()
+    };
+    let mut open = BTreeSet::new();
+    for address in wanted {
+        let Some(socket) = sockets.get(&(address, listener.port, listener.handling.transport())) else {
+            return State::Waiting;
+        };
+        match &socket.state {
+            Ok(bound) => open.extend(bound.iter().map(std::net::SocketAddr::ip)),
+            Err(why) => {
+                let transport = if socket.transport == Transport::Udp { "UDP" } else { "TCP" };
+                let place = address.map(|ip| format!(" on {ip}")).unwrap_or_default();
+                let why = format!("{transport} port {}{place} cannot be bound: {why}", listener.port);
+                return State::Failed { why, address: address.is_some() };
+            }
+        }
+    }
+    State::Open(open)
+}
+
+fn program_listeners(statuses: &mut [ListenerStatus], states: &BTreeMap<&str, &State>) {
+    for status in statuses {
+        match states.get(&*status.name) {
+            Some(State::Open(_)) => say(&mut status.conditions, None, "the listener is served"),
+            Some(State::Failed { why, .. }) => {
+                say(&mut status.conditions, Some(Reason::PortUnavailable), why)
+            }
+            Some(State::Waiting) | None => {}
+        }
+    }
+}
+
+/// A Gateway or ListenerSet is served where all of its listeners are that could be.
+fn program_owner(conditions: &mut [Condition], states: &BTreeMap<&str, &State>, good: &str) {
+    let mut failures = Vec::new();
+    let mut for_address = true;
+    for (name, state) in states {
+        match state {
+            State::Failed { why, address } => {
+                failures.push(format!("listener {name}: {why}"));
+                for_address &= *address;
+            }
+            State::Waiting => return,
+            State::Open(_) => {}
+        }
+    }
+    if failures.is_empty() {
+        return say(conditions, None, good);
+    }
+    let reason = if for_address { Reason::AddressNotUsable } else { Reason::PortUnavailable };
+    say(conditions, Some(reason), &failures.join("; "));
+}
+
+/// Answers the question that translation left open; where it could say no itself, that stays.
+fn say(conditions: &mut [Condition], fault: Option<Reason>, message: &str) {
+    let open = conditions.iter_mut().find(|condition| {
+        condition.kind == ConditionType::Programmed && condition.status == ConditionStatus::Unknown
+    });
+    if let Some(condition) = open {
+        condition.status = if fault.is_some() { ConditionStatus::False } else { ConditionStatus::True };
+        condition.reason = fault.unwrap_or(Reason::Programmed);
+        message.clone_into(&mut condition.message);
+    }
+}
