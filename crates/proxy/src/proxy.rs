@@ -11,7 +11,6 @@ use std::time::Duration;
 use tidegate_plan::{EndpointsId, FragmentId, Plan};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::Settings;
 use crate::control::Control;
 use crate::http::HttpEngine;
 use crate::observe::{AccessLog, Metrics, Recent};
@@ -20,6 +19,7 @@ use crate::shared::Shared;
 use crate::tls::TicketSecret;
 use crate::upstream::{Names, Resolver};
 use crate::worker::Worker;
+use crate::{Bounds, Settings};
 
 pub struct Proxy {
     shared: Arc<Shared>,
@@ -93,7 +93,15 @@ impl Proxy {
         self.changes.subscribe()
     }
 
-    /// In the text format of Prometheus.
+    /// What [`metrics`](Self::metrics) is, for whoever serves it.
+    pub const METRICS_TYPE: &str = Metrics::CONTENT_TYPE;
+
+    #[must_use]
+    pub fn bounds(&self) -> &Bounds {
+        &self.shared.settings.bounds
+    }
+
+    /// All that was counted, as OpenMetrics text.
     #[must_use]
     pub fn metrics(&self) -> String {
         self.metrics.render()

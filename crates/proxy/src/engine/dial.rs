@@ -110,7 +110,7 @@ impl<S: Stream> Session<S> {
                 }
                 Asked::Failed(error) => {
                     self.endpoint_failed(&error, world);
-                    if is_our_own(&error) {
+                    if !ConnectFailure::from(&error).is_of_endpoint() {
                         return Err(Ending::OutOfResources);
                     }
                     failed.push(address);
@@ -195,12 +195,13 @@ impl<S: Stream> Session<S> {
 
     fn endpoint_failed<N, P>(&mut self, error: &io::Error, world: &mut World<'_, N, P>) {
         self.backend = None;
-        world.counters.connect_failed(error.into());
+        let failure = ConnectFailure::from(error);
+        world.counters.connect_failed(failure);
         if let Some(backend) = &self.facts.backend {
             backend.stats.cell(world.worker).failed();
         }
         if let Some(endpoint) = &self.facts.endpoint
-            && !is_our_own(error)
+            && failure.is_of_endpoint()
         {
             endpoint.failed(world.instant);
         }
@@ -311,11 +312,4 @@ impl<S: Stream> Session<S> {
             }
         }
     }
-}
-
-/// Whether it is this machine that had nothing left, rather than an endpoint that did not answer.
-fn is_our_own(error: &io::Error) -> bool {
-    use rustix::io::Errno;
-    let own = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::ADDRNOTAVAIL];
-    own.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }

@@ -6,5 +6,6 @@ mod pipes;
 mod tcp;
 
 pub(crate) use self::listen::{open_tcp, open_udp};
+pub use self::owner::owner;
 pub(crate) use self::pipes::PipePool;
 pub(crate) use self::tcp::{Dialer, TcpStream, accept};

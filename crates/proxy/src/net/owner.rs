@@ -6,6 +6,12 @@ use std::path::Path;
 
 use tidegate_plan::Transport;
 
+/// Another process that listens for connections at this address, as far as it can be seen.
+#[must_use]
+pub fn owner(address: SocketAddr) -> Option<String> {
+    of(address, Transport::Tcp)
+}
+
 /// Another process that listens where `address` would, if there is one and it can be seen.
 pub(crate) fn of(address: SocketAddr, transport: Transport) -> Option<String> {
     let tables = match transport {

@@ -35,7 +35,7 @@ pub struct AccessLog {
     messages: SyncSender<Message>,
     state: Arc<LogState>,
     /// Nothing is ever sent: it ends with the thread.
-    ended: Receiver<()>,
+    ended: Mutex<Receiver<()>>,
 }
 
 /// What went wrong with the log, for metrics and status.
@@ -73,7 +73,7 @@ impl AccessLog {
             output.write_all_of(&queue);
             drop(alive);
         })?;
-        Ok(Self { format, messages, state, ended })
+        Ok(Self { format, messages, state, ended: Mutex::new(ended) })
     }
 
     /// For one worker.
@@ -105,7 +105,8 @@ impl AccessLog {
     /// that was not so in time.
     pub(crate) fn finish(self, patience: Duration) -> bool {
         drop(self.messages);
-        self.ended.recv_timeout(patience) == Err(RecvTimeoutError::Disconnected)
+        self.ended.into_inner().unwrap_or_else(PoisonError::into_inner).recv_timeout(patience)
+            == Err(RecvTimeoutError::Disconnected)
     }
 }
 
@@ -119,12 +120,22 @@ impl LogState {
     }
 
     /// Why lines cannot be written at the moment.
+    #[cfg(test)]
     pub(crate) fn trouble(&self) -> Option<String> {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Said once when it begins and once when it is over.
     fn set_trouble(&self, trouble: Option<String>) {
-        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+        let mut known = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        match (&*known, &trouble) {
+            (None, Some(why)) => {
+                eprintln!("tidegate: lines of the access log are dropped and counted: {why}")
+            }
+            (Some(_), None) => eprintln!("tidegate: the access log is written again"),
+            _ => {}
+        }
+        *known = trouble;
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use tidegate_api::{ObjectKey, Severity};
+use tidegate_proxy::SocketState;
 use tidegate_translate::Change;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch as latest;
@@ -16,7 +17,6 @@ use crate::meaning::Meaning;
 use crate::run::live::{Live, Phase};
 use crate::run::log::Log;
 use crate::run::programmed;
-use crate::run::proxy::SocketState;
 use crate::run::watch::{Events, Watcher};
 use crate::source::{Manifests, Unwatched, Update, Watch};
 use crate::words;
@@ -151,7 +151,7 @@ impl Control {
 
     async fn drain(&mut self) -> Option<u8> {
         self.live.enter(Phase::Draining);
-        let deadline = self.live.proxy.drain_time();
+        let deadline = self.live.proxy.bounds().drain_time;
         let connections = self.live.proxy.connections();
         let time = humantime::format_duration(deadline);
         self.log.info("draining", format_args!("{connections} connections have {time} to end"));

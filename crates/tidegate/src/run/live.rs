@@ -3,8 +3,9 @@
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use tidegate_proxy::Proxy;
+
 use crate::meaning::Meaning;
-use crate::run::proxy::Proxy;
 
 pub(crate) struct Live {
     meaning: Mutex<Meaning>,
@@ -51,11 +52,11 @@ impl Live {
         self.phase.store(phase as u8, Relaxed);
     }
 
-    /// What there is to measure about manifests, in Prometheus' text format.
+    /// What there is to measure about manifests, to stand before what the data plane measures.
     pub(crate) fn metrics(&self) -> String {
         format!(
-            "# HELP tidegate_manifest_changes_total Changes of manifests that were taken.\n\
-             # TYPE tidegate_manifest_changes_total counter\n\
+            "# HELP tidegate_manifest_changes Changes of manifests that were taken.\n\
+             # TYPE tidegate_manifest_changes counter\n\
              tidegate_manifest_changes_total {}\n\
              # HELP tidegate_manifest_problems Mistakes in manifests at this moment.\n\
              # TYPE tidegate_manifest_problems gauge\n\

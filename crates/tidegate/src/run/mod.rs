@@ -6,16 +6,16 @@ mod live;
 mod log;
 mod overview;
 mod programmed;
-mod proxy;
 pub(crate) mod times;
 mod watch;
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
+use tidegate_proxy::{LogFormat as LineFormat, LogTarget, Proxy, Unavailable};
 use tidegate_translate::Settings;
 
-use crate::arguments::{LogFormat, Run};
+use crate::arguments::{AccessLog, LogFormat, Run};
 use crate::check::findings;
 use crate::meaning::Meaning;
 use crate::output::{Error, Outcome, Terminal};
@@ -23,7 +23,6 @@ use crate::run::admin::Answers;
 use crate::run::control::{Control, Signals};
 use crate::run::live::{Live, Phase};
 use crate::run::log::Log;
-use crate::run::proxy::Proxy;
 use crate::run::watch::Watcher;
 use crate::source::{Manifests, Unwatched, Watch};
 
@@ -85,7 +84,8 @@ async fn serve(options: &Run, terminal: &mut Terminal) -> Result<Outcome, Error>
     }
 
     let settings = options.settings(own.clone());
-    let proxy = Proxy::start(settings.clone(), &options.access_log, options.log_format)
+    let lines = access_log(options).map_err(failed("cannot write the access log"))?;
+    let proxy = Proxy::start(settings.clone(), lines, Box::new(Unavailable))
         .map_err(failed("cannot start the data plane"))?;
     let live = Arc::new(Live::new(meaning, proxy));
     admin::serve(admin, Answers::All, &live).map_err(failed("cannot serve --admin"))?;
@@ -106,6 +106,19 @@ async fn serve(options: &Run, terminal: &mut Terminal) -> Result<Outcome, Error>
     })
 }
 
+fn access_log(options: &Run) -> std::io::Result<Option<tidegate_proxy::AccessLog>> {
+    let target = match &options.access_log {
+        AccessLog::Off => return Ok(None),
+        AccessLog::StandardOutput => LogTarget::Stdout,
+        AccessLog::File(path) => LogTarget::File(path.clone()),
+    };
+    let format = match options.log_format {
+        LogFormat::Text => LineFormat::Text,
+        LogFormat::Json => LineFormat::Json,
+    };
+    tidegate_proxy::AccessLog::start(target, format).map(Some)
+}
+
 /// Ports of Tidegate itself are none for listeners, which name theirs before the offset.
 fn translation_settings(options: &Run, own: &[SocketAddr]) -> Settings {
     let reserved = own.iter().filter_map(|address| address.port().checked_sub(options.port_offset));
@@ -114,7 +127,8 @@ fn translation_settings(options: &Run, own: &[SocketAddr]) -> Settings {
 
 fn bind(address: SocketAddr, flag: &str) -> Result<TcpListener, Error> {
     TcpListener::bind(address).map_err(|error| {
-        let owner = if error.kind() == std::io::ErrorKind::AddrInUse { proxy::owner(address) } else { None };
+        let owner =
+            if error.kind() == std::io::ErrorKind::AddrInUse { tidegate_proxy::owner(address) } else { None };
         let owner = owner.map(|owner| format!("; {owner} has it")).unwrap_or_default();
         Error::Start(format!("cannot listen on {address}: {error}{owner} (choose another with {flag})"))
     })

@@ -6,14 +6,13 @@ use std::net::{IpAddr, SocketAddr};
 
 use tidegate_api::ObjectKey;
 use tidegate_plan::{Group, Listener, ListenerId, Plan, Route, Rules, Target, Transport};
-use tidegate_proxy::Settings;
+use tidegate_proxy::{Settings, SocketState};
 
 use crate::check::findings;
 use crate::conditions;
 use crate::layout::{Table, paragraph};
 use crate::meaning::Meaning;
 use crate::output::{BAD, STRONG, styled};
-use crate::run::proxy::SocketState;
 use crate::words;
 
 /// So many routes of a listener are named; a folder may have ten thousand.

@@ -10,9 +10,9 @@ use tidegate_api::status::{
 };
 use tidegate_api::{Kind, ObjectKey};
 use tidegate_plan::{Body, FragmentId, Listener, ListenerId, ObjectName, Plan, Transport};
+use tidegate_proxy::SocketState;
 
 use crate::meaning::Meaning;
-use crate::run::proxy::SocketState;
 
 /// Brings the statuses of these objects in line with the sockets, and names those that differ now.
 pub(crate) fn update<'k>(

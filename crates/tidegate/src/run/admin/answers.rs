@@ -3,14 +3,13 @@
 use std::fmt::Write;
 
 use hyper::StatusCode;
-use serde_json::{Value, json};
+use tidegate_proxy::{Proxy, Refused};
 
 use crate::check::{findings, list, table};
 use crate::layout::paragraph;
 use crate::meaning::Meaning;
 use crate::output::{BAD, FAINT, STRONG, styled};
 use crate::run::live::{Live, Phase};
-use crate::run::proxy::Refused;
 
 /// The paths that are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +78,8 @@ impl Answers {
             ("/readyz", _) => ready(live.phase()),
             ("/metrics", _) => Answer {
                 status: StatusCode::OK,
-                kind: "text/plain; version=0.0.4; charset=utf-8",
-                body: live.proxy.metrics() + &live.metrics(),
+                kind: Proxy::METRICS_TYPE,
+                body: live.metrics() + &live.proxy.metrics(),
             },
             ("/status", Self::All) => status(question, &live.meaning()),
             ("/refused", Self::All) => refused(question, live),
@@ -137,15 +136,15 @@ fn kept(meaning: &Meaning) -> String {
 
 fn refused(question: &Question, live: &Live) -> Answer {
     let mut refused = live.proxy.refused();
-    refused.truncate(question.last);
+    refused.refused.truncate(question.last);
     match question.output.as_deref() {
-        None | Some("json") => {
-            let refused: Value = json!(refused);
-            Answer::json(&json!({ "refused": refused }))
+        None | Some("json") => Answer::json(&refused),
+        Some("text") if refused.refused.is_empty() => {
+            Answer::text(StatusCode::OK, "No connection was refused.\n")
         }
-        Some("text") if refused.is_empty() => Answer::text(StatusCode::OK, "No connection was refused.\n"),
         Some("text") => {
-            Answer::text(StatusCode::OK, refused.iter().map(for_people).collect::<Vec<_>>().join("\n"))
+            let refused = refused.refused.iter().map(for_people);
+            Answer::text(StatusCode::OK, refused.collect::<Vec<_>>().join("\n"))
         }
         Some(_) => unknown_output("json, text"),
     }
