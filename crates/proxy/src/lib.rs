@@ -6,6 +6,8 @@ mod observe;
 mod serving;
 mod settings;
 mod snapshot;
+mod sys;
+mod udp;
 mod upstream;
 
 pub use ending::Ending;
