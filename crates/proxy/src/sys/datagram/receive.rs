@@ -29,6 +29,13 @@ pub(crate) struct Datagram {
     pub(crate) cut: bool,
 }
 
+impl Datagram {
+    /// How many datagrams it is.
+    pub(crate) fn count(&self) -> u64 {
+        self.segment.map_or(1, |segment| self.len.div_ceil(segment) as u64)
+    }
+}
+
 /// Whether senders are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Names {

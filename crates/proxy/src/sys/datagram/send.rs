@@ -39,12 +39,20 @@ struct Message {
 #[derive(Debug, Default)]
 pub(crate) struct Sent {
     pub(crate) datagrams: u64,
+    pub(crate) bytes: u64,
     /// Datagrams that the kernel did not take.
     pub(crate) failed: u64,
     /// Why the first of these was not taken.
     pub(crate) error: Option<io::Error>,
     /// The way there cannot carry runs, so they were sent one by one.
     pub(crate) runs_refused: bool,
+}
+
+impl Sent {
+    fn took(&mut self, message: &Message) {
+        self.datagrams += message.datagrams();
+        self.bytes += message.len as u64;
+    }
 }
 
 const NOTHING: Message = Message { to: None, from: None, segment: 0, len: 0, first_part: 0, parts: 0 };
@@ -115,7 +123,9 @@ impl<'b> Outbox<'b> {
             let rest = &self.messages[next..self.count];
             match transmit(socket, rest, &self.parts) {
                 Ok(count) => {
-                    sent.datagrams += rest[..count].iter().map(Message::datagrams).sum::<u64>();
+                    for message in &rest[..count] {
+                        sent.took(message);
+                    }
                     next += count;
                 }
                 Err(error) => {
@@ -150,7 +160,7 @@ fn send_apart(socket: BorrowedFd<'_>, message: Message, parts: &[IoSlice<'_>], s
     for bytes in parts.iter().flat_map(|part| part.chunks(message.segment)) {
         let single = Message { segment: bytes.len(), len: bytes.len(), first_part: 0, parts: 1, ..message };
         match transmit(socket, &[single], &[IoSlice::new(bytes)]) {
-            Ok(_) => sent.datagrams += 1,
+            Ok(_) => sent.took(&single),
             Err(error) => {
                 sent.failed += 1;
                 sent.error.get_or_insert(error);
