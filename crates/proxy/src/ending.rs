@@ -18,6 +18,24 @@ macro_rules! endings {
             /// Every ending that is not a reason of the plan.
             pub const OWN: &[Self] = &[$(Self::$variant,)+];
 
+            /// How many endings there are, those of the plan included.
+            pub const COUNT: usize = Reason::ALL.len() + Self::OWN.len();
+
+            /// Every ending, each at its [`index`](Self::index).
+            pub fn all() -> impl Iterator<Item = Self> {
+                Reason::ALL.iter().copied().map(Self::Refused).chain(Self::OWN.iter().copied())
+            }
+
+            /// Its place among all, below [`COUNT`](Self::COUNT).
+            #[must_use]
+            pub const fn index(self) -> usize {
+                enum Own { $($variant,)+ }
+                match self {
+                    Self::Refused(reason) => reason as usize,
+                    $(Self::$variant => Reason::ALL.len() + Own::$variant as usize,)+
+                }
+            }
+
             /// The name for machines: metric labels, JSON.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
@@ -78,5 +96,19 @@ impl From<Reason> for Ending {
 impl fmt::Display for Ending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_ending_is_at_its_index_and_has_a_name_of_its_own() {
+        let all: Vec<_> = Ending::all().collect();
+        assert_eq!(all.len(), Ending::COUNT);
+        assert!(all.iter().enumerate().all(|(index, ending)| ending.index() == index));
+        let names: std::collections::HashSet<_> = all.iter().map(|ending| ending.as_str()).collect();
+        assert_eq!(names.len(), Ending::COUNT);
     }
 }

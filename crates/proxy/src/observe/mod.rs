@@ -1,5 +1,21 @@
-//! What is to be seen of traffic: counters, the access log, and the journal of refused connections.
+//! What is to be seen of traffic: counters, metrics, the access log, and the journal of refused connections. It
+//! hears of everything and decides nothing.
 
-/// What one listener has carried, a cell for each worker.
-#[derive(Debug, Default)]
-pub struct ListenerStats {}
+mod closed_sets;
+mod count;
+mod counters;
+mod journal;
+mod line;
+mod log;
+mod metrics;
+mod process;
+mod stats;
+mod time;
+
+pub(crate) use self::closed_sets::{ConnectFailure, Side};
+pub(crate) use self::counters::Counters;
+pub(crate) use self::journal::{Journal, Recent, Refused};
+pub(crate) use self::line::{Format, Record, Tls};
+pub(crate) use self::log::{AccessLog, LogState, LogWriter, Target};
+pub(crate) use self::metrics::Metrics;
+pub(crate) use self::stats::{BackendStats, ListenerStats};

@@ -1,0 +1,123 @@
+//! What single listeners and backends have carried, for those that are served at the time of a scrape.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use prometheus_client::registry::Unit;
+use tidegate_plan::ListenerId;
+
+use super::page::Page;
+use crate::Ending;
+use crate::snapshot::Snapshot;
+
+pub(super) fn listeners(snapshot: &Snapshot, page: &mut Page<'_>) -> fmt::Result {
+    let mut all: Vec<_> = snapshot.listeners.iter().collect();
+    all.sort_by(|a, b| a.0.cmp(b.0));
+    let labels: Vec<ListenerLabels> = all.iter().map(|(id, _)| ListenerLabels::of(id)).collect();
+    let all = || labels.iter().zip(all.iter().map(|(_, serving)| serving));
+    page.counter(
+        "tidegate_listener_connections",
+        "Connections and flows that a listener took",
+        None,
+        all().map(|(labels, serving)| (labels.with(None), serving.stats.connections())),
+    )?;
+    page.gauge(
+        "tidegate_listener_connections_active",
+        "Connections and flows of a listener at this moment",
+        None,
+        all().map(|(labels, serving)| (labels.with(None), serving.active() as u64)),
+    )?;
+    page.counter(
+        "tidegate_listener_traffic",
+        "Bytes carried for a listener, up to backends and down to clients",
+        Some(Unit::Bytes),
+        all().flat_map(|(labels, serving)| {
+            [
+                (labels.with(Some(("direction", "up"))), serving.stats.up()),
+                (labels.with(Some(("direction", "down"))), serving.stats.down()),
+            ]
+        }),
+    )?;
+    // Only what happened: every reason for every listener would be a hundred lines for each.
+    let happened = all().flat_map(|(labels, serving)| {
+        let counted = Ending::all().map(|ending| (ending, serving.stats.ended(ending)));
+        let counted = counted.filter(|(_, count)| *count > 0);
+        counted.map(|(ending, count)| (labels.with(Some(("reason", ending.as_str()))), count))
+    });
+    page.counter(
+        "tidegate_listener_connections_ended",
+        "Connections and flows of a listener that ended, by the reason",
+        None,
+        happened,
+    )
+}
+
+struct ListenerLabels {
+    gateway: String,
+    listener_set: String,
+    listener: Arc<str>,
+}
+
+impl ListenerLabels {
+    fn of(id: &ListenerId) -> Self {
+        Self {
+            gateway: id.gateway.to_string(),
+            listener_set: id.listener_set.as_ref().map(ToString::to_string).unwrap_or_default(),
+            listener: Arc::clone(&id.name),
+        }
+    }
+
+    fn with<'a>(&'a self, more: Option<(&'a str, &'a str)>) -> Vec<(&'a str, &'a str)> {
+        let set = (!self.listener_set.is_empty()).then_some(("listener_set", self.listener_set.as_str()));
+        let own = [("gateway", self.gateway.as_str()), ("listener", &self.listener)];
+        own.into_iter().chain(set).chain(more).collect()
+    }
+}
+
+pub(super) fn backends(snapshot: &Snapshot, page: &mut Page<'_>) -> fmt::Result {
+    let mut all: Vec<_> = snapshot.backends.iter().map(|(id, backend)| (id.to_string(), backend)).collect();
+    all.sort_by(|a, b| a.0.cmp(&b.0));
+    page.counter(
+        "tidegate_backend_connections",
+        "Connections and flows that reached an endpoint of a backend",
+        None,
+        all.iter().map(|(name, backend)| ([("backend", name.as_str())], backend.stats.connections())),
+    )?;
+    page.counter(
+        "tidegate_backend_connect_failures",
+        "Times that an endpoint of a backend did not accept a connection",
+        None,
+        all.iter().map(|(name, backend)| ([("backend", name.as_str())], backend.stats.failures())),
+    )?;
+    page.counter(
+        "tidegate_backend_traffic",
+        "Bytes carried for a backend, up to it and down from it",
+        Some(Unit::Bytes),
+        all.iter().flat_map(|(name, backend)| {
+            let labels = |direction| [("backend", name.as_str()), ("direction", direction)];
+            [(labels("up"), backend.stats.up()), (labels("down"), backend.stats.down())]
+        }),
+    )?;
+    let now = Instant::now();
+    page.gauge(
+        "tidegate_backend_connections_active",
+        "Connections and flows to endpoints of a backend at this moment",
+        None,
+        all.iter().map(|(name, backend)| {
+            let active = backend.endpoints(now).map(|endpoint| u64::from(endpoint.active)).sum::<u64>();
+            ([("backend", name.as_str())], active)
+        }),
+    )?;
+    page.gauge(
+        "tidegate_backend_endpoints",
+        "Endpoints of a backend, by whether they are set aside because connections failed",
+        None,
+        all.iter().flat_map(|(name, backend)| {
+            let labels = |ejected| [("backend", name.as_str()), ("ejected", ejected)];
+            let ejected = backend.endpoints(now).filter(|endpoint| endpoint.ejected).count() as u64;
+            let all = backend.endpoints(now).count() as u64;
+            [(labels("false"), all - ejected), (labels("true"), ejected)]
+        }),
+    )
+}
