@@ -12,16 +12,15 @@ use tidegate_plan::Reason;
 use crate::udp::context::Context;
 use crate::udp::flow::{Decided, Flow, Reached, decide, same_family};
 use crate::udp::index::Shared;
-use crate::udp::record::Counters;
+use crate::udp::record::Mishaps;
 use crate::udp::table::{Key, Table};
 use crate::udp::{Token, uplink};
-use crate::upstream::Endpoint;
 use crate::{Bounds, Ending};
 
 pub(super) struct Flows {
     pub(super) table: Table<Flow>,
     pub(super) shared: Arc<Shared>,
-    pub(super) counters: Arc<Counters>,
+    pub(super) mishaps: Arc<Mishaps>,
     idle_time: Duration,
     /// Until then no new socket is asked for: the machine had none.
     short_until: Option<Instant>,
@@ -36,7 +35,7 @@ pub(super) enum Begun {
 }
 
 /// The socket of a flow that has ended, known to epoll by the slot it had.
-struct Used {
+pub(super) struct Used {
     socket: Arc<OwnedFd>,
     slot: u32,
     endpoint: IpAddr,
@@ -64,14 +63,21 @@ impl Flows {
         Self {
             table: Table::new(),
             shared,
-            counters: Arc::default(),
+            mishaps: Arc::default(),
             idle_time: bounds.udp_idle_time,
             short_until: None,
         }
     }
 
-    /// A flow for a client that has none, whose datagram came to `inlet`, on this port of the plan's.
-    pub(super) fn begin(&mut self, key: Key, inlet: u32, port: u16, ctx: &mut Context<'_>) -> Begun {
+    /// A flow for a client that has none, whose first datagrams came to `inlet`, on this port of the plan's.
+    pub(super) fn begin(
+        &mut self,
+        key: Key,
+        inlet: u32,
+        port: u16,
+        datagrams: u64,
+        ctx: &mut Context<'_>,
+    ) -> Begun {
         let (ending, reached) = match decide(SocketAddr::new(key.local.ip(), port), ctx.snapshot) {
             Ok(decided) => match self.enter(key, inlet, &decided, ctx) {
                 Ok(slot) => return Begun::Here(slot),
@@ -84,6 +90,7 @@ impl Flows {
             },
             Err(refused) => refused,
         };
+        ctx.counters.datagrams_dropped(ending, datagrams);
         ctx.host.refused(&reached.record(&key, ctx.now, ending));
         Begun::Refused
     }
@@ -137,22 +144,23 @@ impl Flows {
     ) -> Result<u32, Hindrance> {
         let mut tried = [key.client; TRIES];
         for tries in 0..TRIES {
-            let endpoint = ctx.host.pick(decided.backend, key.client.ip(), &tried[..tries], ctx.now);
+            let endpoint = decided.backend.pick(key.client.ip(), &tried[..tries], ctx.random, ctx.now);
             let Some(endpoint) = endpoint else {
                 let none = Ending::Refused(Reason::NoEndpoints);
                 return Err(if tries == 0 { none } else { Ending::ConnectFailed }.into());
             };
+            endpoint.opened();
             match self.socket(&mut used, endpoint.address, ctx) {
                 Ok((socket, slot)) => {
                     let flow = Flow::new(socket, inlet, decided, endpoint, ctx.now);
                     return self.insert(key, flow, slot, ctx);
                 }
                 Err(error) => {
-                    ctx.host.left(&endpoint);
+                    endpoint.closed();
                     if uplink::is_shortage(&error) {
                         return Err(Ending::OutOfResources.into());
                     }
-                    ctx.host.failed(&endpoint, ctx.now);
+                    endpoint.failed(ctx.now);
                     tried[tries] = endpoint.address;
                 }
             }
@@ -173,7 +181,7 @@ impl Flows {
             match uplink::open(endpoint) {
                 Ok(socket) => return Ok((Arc::new(socket), None)),
                 Err(error) if uplink::is_shortage(&error) => {
-                    self.counters.shortages.add(1);
+                    self.mishaps.shortages.add(1);
                     self.short_until = Some(ctx.now + SHORTAGE);
                     *used = Some(self.evict(ctx).filter(fits).ok_or(error)?);
                 }
@@ -194,7 +202,7 @@ impl Flows {
     ) -> Result<u32, Hindrance> {
         let socket = Arc::clone(&flow.socket);
         if !self.shared.claim(&key, &socket) {
-            ctx.host.left(&flow.endpoint);
+            flow.endpoint.closed();
             return Err(Hindrance::Elsewhere);
         }
         let slot = self.table.begin(key, flow, ctx.now);
@@ -205,12 +213,13 @@ impl Flows {
             None => epoll::add(ctx.epoll, &socket, data, EVENTS),
         };
         if registered.is_ok() {
+            ctx.counters.flow_began();
             return Ok(slot);
         }
-        self.counters.shortages.add(1);
+        self.mishaps.shortages.add(1);
         self.shared.release(&key);
         if let Some((_, flow)) = self.table.end(slot) {
-            ctx.host.left(&flow.endpoint);
+            flow.endpoint.closed();
         }
         Err(Ending::OutOfResources.into())
     }
@@ -223,7 +232,8 @@ impl Flows {
         let backend = Arc::clone(newest.unwrap_or(&flow.backend));
         let current = flow.endpoint.address;
         flow.moves = false;
-        let Some(other) = ctx.host.pick(&backend, key.client.ip(), &[current], ctx.now) else { return };
+        let Some(other) = backend.pick(key.client.ip(), &[current], ctx.random, ctx.now) else { return };
+        other.opened();
         let renewed = if same_family(current.ip(), other.address.ip()) {
             uplink::renew(flow.socket.as_fd(), other.address)
         } else {
@@ -234,22 +244,21 @@ impl Flows {
                 flow.backend = backend;
                 flow.answered = false;
                 let before = std::mem::replace(&mut flow.endpoint, other);
-                ctx.host.left(&before);
+                before.closed();
             }
             Err(_) => {
-                ctx.host.left(&other);
+                other.closed();
                 flow.moves = true;
             }
         }
     }
 
     /// An error came instead of a datagram, or instead of sending one.
-    pub(super) fn failed(&mut self, slot: u32, ctx: &mut Context<'_>) {
-        self.counters.errors.add(1);
+    pub(super) fn failed(&mut self, slot: u32, now: Instant) {
+        self.mishaps.errors.add(1);
         if let Some(flow) = self.table.get_mut(slot) {
             flow.moves = true;
-            let endpoint: &Endpoint = &flow.endpoint;
-            ctx.host.failed(endpoint, ctx.now);
+            flow.endpoint.failed(now);
         }
     }
 
@@ -282,8 +291,9 @@ impl Flows {
         let (key, mut flow) = self.table.end(slot)?;
         flow.up += self.shared.release(&key).traffic;
         self.shared.leave();
-        ctx.host.left(&flow.endpoint);
+        flow.endpoint.closed();
         ctx.host.leave(&flow.listener, key.client.ip());
+        ctx.counters.flow_ended(ending);
         ctx.host.ended(&flow.record(&key, ctx.now, ending));
         Some(Used { socket: flow.socket, slot, endpoint: flow.endpoint.address.ip() })
     }

@@ -44,7 +44,7 @@ impl Inward {
             let count = match self.batch.receive(inlet.socket.as_fd(), 0, BATCH, Names::Wanted) {
                 Ok(count) => count,
                 Err(_) => {
-                    flows.counters.errors.add(1);
+                    flows.mishaps.errors.add(1);
                     continue;
                 }
             };
@@ -63,9 +63,9 @@ impl Inward {
     fn sort(&mut self, place: usize, number: u32, inlet: &Inlet, flows: &mut Flows, ctx: &mut Context<'_>) {
         let datagram = self.batch.datagram(place);
         if datagram.cut {
-            return flows.counters.cut.add(1);
+            return flows.mishaps.cut.add(1);
         }
-        let Some(key) = key(datagram, inlet.local) else { return flows.counters.unaddressed.add(1) };
+        let Some(key) = key(datagram, inlet.local) else { return flows.mishaps.unaddressed.add(1) };
         let slot = match flows.table.find(&key) {
             Some(slot) => slot,
             None => {
@@ -99,20 +99,18 @@ impl Inward {
         flows: &mut Flows,
         ctx: &mut Context<'_>,
     ) -> Option<u32> {
+        let datagrams = self.batch.datagram(place).count();
         let send = |socket: BorrowedFd<'_>| pass(&self.batch, place, socket);
         if flows.shared.pass_on(&key, ctx.now, send).is_none() {
-            match flows.begin(key, number, inlet.port, ctx) {
+            match flows.begin(key, number, inlet.port, datagrams, ctx) {
                 Begun::Here(slot) => return Some(slot),
                 Begun::Elsewhere => {
                     flows.shared.pass_on(&key, ctx.now, send);
                 }
-                Begun::Refused => {
-                    flows.counters.refused.add(self.batch.datagram(place).count());
-                    return None;
-                }
+                Begun::Refused => return None,
             }
         }
-        flows.counters.passed_on.add(self.batch.datagram(place).count());
+        flows.mishaps.strayed.add(datagrams);
         None
     }
 
@@ -161,12 +159,11 @@ impl Inward {
         let sent = outbox.send(flow.socket.as_fd());
         flow.runs.up &= !sent.runs_refused;
         flow.up += Traffic { datagrams: sent.datagrams, bytes: sent.bytes };
-        flows.counters.up.add(sent.datagrams);
-        flows.counters.up_bytes.add(sent.bytes);
-        flows.counters.unsent.add(sent.failed);
+        ctx.counters.datagrams_up(sent.datagrams, sent.bytes);
+        flows.mishaps.unsent.add(sent.failed);
         let refused = sent.error.as_ref().is_some_and(uplink::is_refusal);
         if refused {
-            flows.failed(slot, ctx);
+            flows.failed(slot, ctx.now);
         }
         !refused || sent.datagrams > 0
     }

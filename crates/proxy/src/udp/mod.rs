@@ -28,7 +28,7 @@ use self::flows::Flows;
 pub(crate) use self::index::Shared;
 use self::inward::Inward;
 use self::outward::Outward;
-pub(crate) use self::record::{Counters, FlowRecord, Traffic};
+pub(crate) use self::record::{FlowRecord, Mishaps, Traffic};
 use self::sweep::Sweep;
 use crate::sys::datagram;
 use crate::{Bounds, Ending};
@@ -62,6 +62,7 @@ enum Token {
 /// What one tick does at most, so that others do not wait for it long.
 const ENDS: usize = 256;
 const LOOKS: u32 = 2048;
+const CLOSING_READS: usize = 64;
 
 impl Udp {
     pub(crate) fn new(shared: Arc<Shared>, bounds: &Bounds) -> Self {
@@ -74,8 +75,8 @@ impl Udp {
         }
     }
 
-    pub(crate) fn counters(&self) -> &Arc<Counters> {
-        &self.flows.counters
+    pub(crate) fn mishaps(&self) -> &Arc<Mishaps> {
+        &self.flows.mishaps
     }
 
     /// Flows of this worker.
@@ -104,7 +105,12 @@ impl Udp {
     /// Reads what still waits at a socket, then closes it. Flows that came through it end, for nothing can answer them.
     pub(crate) fn close(&mut self, number: usize, ctx: &mut Context<'_>) {
         let Some(inlet) = self.inlets.get(number).and_then(Option::as_ref) else { return };
-        while !self.inward.read(number as u32, inlet, &mut self.flows, ctx) {}
+        // Senders that do not stop would hold up the end for ever.
+        for _ in 0..CLOSING_READS {
+            if self.inward.read(number as u32, inlet, &mut self.flows, ctx) {
+                break;
+            }
+        }
         self.flush(ctx);
         for slot in 0..self.flows.table.slots() {
             if self.flows.table.get(slot).is_some_and(|flow| flow.inlet as usize == number) {
@@ -129,7 +135,7 @@ impl Udp {
 
     /// Sends the answers that were gathered.
     pub(crate) fn flush(&mut self, ctx: &Context<'_>) {
-        self.outward.flush(&mut self.inlets, &self.flows, ctx.now);
+        self.outward.flush(&mut self.inlets, &self.flows, ctx);
     }
 
     /// The snapshot of the context is a new one: flows are held against it, some now and some with each tick.
@@ -165,11 +171,14 @@ pub(crate) fn prepare(socket: BorrowedFd<'_>, local: SocketAddr) -> io::Result<(
 /// As much as the machine permits: thousands of small datagrams may come while a worker is busy elsewhere.
 const RECEIVE_BUFFER: usize = 4 << 20;
 
+/// Set in the token of every event that is for [`Udp::ready`], and of no other.
+pub(crate) const TOKEN: u64 = 1 << 62;
+
 impl Token {
     fn data(self) -> epoll::EventData {
         epoll::EventData::new_u64(match self {
-            Self::Inlet(number) => u64::from(number) << 1,
-            Self::Flow(slot) => u64::from(slot) << 1 | 1,
+            Self::Inlet(number) => TOKEN | u64::from(number) << 1,
+            Self::Flow(slot) => TOKEN | u64::from(slot) << 1 | 1,
         })
     }
 }

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::event::epoll;
 
@@ -53,7 +53,7 @@ impl Outward {
         let Some(key) = flows.table.key(slot).copied() else { return };
         for _ in 0..ROUNDS {
             if self.waiting.len() + AT_ONCE > BATCH {
-                self.flush(inlets, flows, ctx.now);
+                self.flush(inlets, flows, ctx);
             }
             let first = self.waiting.len();
             let Some(flow) = flows.table.get_mut(slot) else { return };
@@ -61,7 +61,7 @@ impl Outward {
                 Ok(0) => return,
                 Ok(count) => count,
                 Err(_) => {
-                    flows.failed(slot, ctx);
+                    flows.failed(slot, ctx.now);
                     continue;
                 }
             };
@@ -80,7 +80,7 @@ impl Outward {
                 let _ = datagram::receive_runs(flow.socket.as_fd());
             }
             if !std::mem::replace(&mut flow.answered, true) {
-                ctx.host.answered(&flow.endpoint);
+                flow.endpoint.connected();
             }
             flows.table.answered(slot, ctx.now);
             if count < AT_ONCE {
@@ -94,20 +94,20 @@ impl Outward {
     }
 
     /// Sends everything gathered.
-    pub(super) fn flush(&mut self, inlets: &mut [Option<Inlet>], flows: &Flows, now: Instant) {
+    pub(super) fn flush(&mut self, inlets: &mut [Option<Inlet>], flows: &Flows, ctx: &Context<'_>) {
         // Answers of one flow keep their order.
         self.waiting.sort_unstable_by_key(|answer| (answer.inlet, answer.place));
         let mut outbox = Outbox::new(true);
         for answers in self.waiting.chunk_by(|one, next| one.inlet == next.inlet) {
             let Some(inlet) = inlets.get_mut(answers[0].inlet as usize).and_then(Option::as_mut) else {
-                flows.counters.unsent.add(answers.len() as u64);
+                flows.mishaps.unsent.add(answers.len() as u64);
                 continue;
             };
-            outbox.runs = inlet.no_runs_until.is_none_or(|until| now >= until);
+            outbox.runs = inlet.no_runs_until.is_none_or(|until| ctx.now >= until);
             for answer in answers {
                 let datagram = self.batch.datagram(usize::from(answer.place));
                 if datagram.cut {
-                    flows.counters.cut.add(1);
+                    flows.mishaps.cut.add(1);
                     continue;
                 }
                 let bytes = self.batch.bytes(usize::from(answer.place));
@@ -116,11 +116,10 @@ impl Outward {
             }
             let sent = outbox.send(inlet.socket.as_fd());
             if sent.runs_refused {
-                inlet.no_runs_until = Some(now + NO_RUNS);
+                inlet.no_runs_until = Some(ctx.now + NO_RUNS);
             }
-            flows.counters.down.add(sent.datagrams);
-            flows.counters.down_bytes.add(sent.bytes);
-            flows.counters.unsent.add(sent.failed);
+            ctx.counters.datagrams_down(sent.datagrams, sent.bytes);
+            flows.mishaps.unsent.add(sent.failed);
         }
         self.waiting.clear();
     }

@@ -1,13 +1,13 @@
-//! What is told of flows: one record when a flow ends or is refused, and counters of the worker.
+//! What is told of flows: one record when a flow ends or is refused, and what went wrong on the way.
 
 use std::net::SocketAddr;
 use std::ops::AddAssign;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use tidegate_plan::{ListenerHandle, RuleHandle};
 
 use crate::Ending;
+use crate::observe::Count;
 use crate::upstream::Backend;
 
 /// One direction of a flow.
@@ -42,39 +42,19 @@ pub(crate) struct FlowRecord<'a> {
     pub(crate) ending: Ending,
 }
 
-/// A number that one thread writes and any may read.
+/// What went wrong with datagrams on one worker, beyond flows that were refused.
 #[derive(Debug, Default)]
-pub(crate) struct Count(AtomicU64);
-
-impl Count {
-    pub(crate) fn add(&self, more: u64) {
-        self.0.store(self.0.load(Relaxed) + more, Relaxed);
-    }
-
-    pub(crate) fn get(&self) -> u64 {
-        self.0.load(Relaxed)
-    }
-}
-
-/// What one worker has done with datagrams.
-#[derive(Debug, Default)]
-pub(crate) struct Counters {
-    pub(crate) up: Count,
-    pub(crate) up_bytes: Count,
-    pub(crate) down: Count,
-    pub(crate) down_bytes: Count,
-    /// Datagrams of flows that another worker has.
-    pub(crate) passed_on: Count,
+pub(crate) struct Mishaps {
+    /// Datagrams of flows that another worker has, passed on to it.
+    pub(crate) strayed: Count,
     /// Larger than any buffer: their rest was lost, so they were dropped.
     pub(crate) cut: Count,
     /// Without a sender to answer or an address they were sent to.
     pub(crate) unaddressed: Count,
-    /// Of flows that were refused.
-    pub(crate) refused: Count,
     /// The kernel did not take them.
     pub(crate) unsent: Count,
     /// Errors that came instead of datagrams, most of them ICMP from an endpoint.
     pub(crate) errors: Count,
-    /// Times a socket, port or memory was not to be had.
+    /// Times a socket, a port or memory was not to be had.
     pub(crate) shortages: Count,
 }

@@ -38,12 +38,12 @@ impl Sweep {
         done
     }
 
-    fn look_at(&mut self, slot: u32, flows: &mut Flows, ctx: &mut Context<'_>) {
+    fn look_at(&mut self, slot: u32, flows: &mut Flows, ctx: &Context<'_>) {
         let Some(flow) = flows.table.get_mut(slot) else { return };
         if flow.is_planned(ctx.snapshot) {
             flow.leaves_at = None;
             let backend = ctx.snapshot.backends.of(&flow.backend.plan.id);
-            flow.moves |= backend.is_some_and(|backend| !ctx.host.serves(backend, &flow.endpoint));
+            flow.moves |= backend.is_some_and(|backend| !backend.has(flow.endpoint.address));
         } else if flow.leaves_at.is_none() {
             let at = ctx.now + self.drain_time;
             flow.leaves_at = Some(at);
