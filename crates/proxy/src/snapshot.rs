@@ -67,7 +67,7 @@ impl Snapshot {
     /// Whether what a connection was made under is still there. A group that gives its traffic to other backends now
     /// keeps the connections it has; one that lost a backend, or the permission to use it, does not.
     pub(crate) fn still_allows(&self, listener: &ListenerId, rule: &RuleHandle, backend: &BackendId) -> bool {
-        if self.tables.listener(listener).is_none() {
+        if self.tables.listener(listener).is_none_or(|listener| listener.refuse.is_some()) {
             return false;
         }
         let Some(route) = self.tables.route(&rule.route().id) else { return false };

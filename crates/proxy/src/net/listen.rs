@@ -3,13 +3,14 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use tidegate_plan::Transport;
 
 use crate::net::owner;
+use crate::udp;
 
 /// Connections that wait for a worker; the kernel bounds it by `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
@@ -96,6 +97,10 @@ fn bound(address: SocketAddr, kind: SocketType, shared: bool) -> Result<OwnedFd,
     }
     if shared {
         sockopt::set_socket_reuseport(&socket, true)?;
+        if kind == SocketType::DGRAM {
+            let prepared = udp::prepare(socket.as_fd(), address);
+            prepared.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::INVAL))?;
+        }
     }
     rustix::net::bind(&socket, &address)?;
     Ok(socket)
