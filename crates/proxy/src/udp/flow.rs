@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Instant;
 
-use tidegate_plan::{Admission, Connection, ListenerHandle, Reason, RuleHandle, Target, Transport};
+use tidegate_plan::{Admission, Connection, ListenerHandle, Reason, RuleHandle, Transport};
 
 use crate::Ending;
 use crate::snapshot::Snapshot;
@@ -114,7 +114,7 @@ impl Flow {
 
     /// Whether the plan still has the way that was chosen for it. Another choice for new flows is no reason to go.
     pub(super) fn is_planned(&self, snapshot: &Snapshot) -> bool {
-        snapshot.still_allows(&self.listener.id, &self.rule, &self.backend.plan.id)
+        snapshot.still_leads(&self.listener.id, &self.rule, &self.backend.plan.id)
     }
 
     pub(super) fn record(&self, key: &Key, ended: Instant, ending: Ending) -> FlowRecord<'_> {
