@@ -29,7 +29,9 @@ impl Tick {
     pub(crate) const NEVER: Self = Self(u32::MAX);
 
     pub(crate) fn at(since_beginning: Duration) -> Self {
-        Self(u32::try_from(since_beginning.as_millis() / Self::LENGTH.as_millis()).unwrap_or(u32::MAX))
+        // Every turn asks, and a division of the whole time in milliseconds would be one of 128 bits.
+        let tenths = since_beginning.as_secs() * 10 + u64::from(since_beginning.subsec_millis() / 100);
+        Self(u32::try_from(tenths).unwrap_or(u32::MAX))
     }
 
     /// Rounded up: nobody has less time than was promised.
