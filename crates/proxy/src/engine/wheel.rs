@@ -36,7 +36,8 @@ impl Tick {
 
     /// Rounded up: nobody has less time than was promised.
     pub(crate) fn after(self, time: Duration) -> Self {
-        let tenths = time.as_secs().saturating_mul(10) + u64::from(time.subsec_nanos().div_ceil(100_000_000));
+        let rest = u64::from(time.subsec_nanos().div_ceil(100_000_000));
+        let tenths = time.as_secs().saturating_mul(10).saturating_add(rest);
         Self(self.0.saturating_add(u32::try_from(tenths).unwrap_or(u32::MAX)).saturating_add(1))
     }
 }

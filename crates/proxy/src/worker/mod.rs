@@ -142,6 +142,7 @@ impl Worker {
     /// Every tenth of a second: deadlines, the log, and whatever else has no socket to wake it.
     fn tick(&mut self) {
         self.kit.look_at_clock();
+        self.kit.take_up_snapshot();
         self.resume_accepting();
         let mut due = std::mem::take(&mut self.due);
         self.wheel.turn(self.kit.tick(), &mut due);

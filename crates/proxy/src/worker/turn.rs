@@ -62,6 +62,7 @@ impl Worker {
         let told = epoll::wait(&self.epoll, room, Some(&Timespec::default()));
         let mut all = !told.is_ok_and(|count| count == events.capacity());
         self.kit.look_at_clock();
+        self.kit.take_up_snapshot();
         let mut datagrams = false;
         for event in &events {
             let token = event.data.into();
