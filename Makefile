@@ -8,8 +8,8 @@ FUZZ := $(TOOLS)/bin/cargo-fuzz
 FUZZ_VERSION := 0.13.2
 FUZZ_SECONDS ?= 60
 
-# What the tests call besides cargo.
-DEBIAN := gcc openssl curl jq
+# What the tests and the demo call besides cargo.
+DEBIAN := gcc openssl curl jq socat
 
 export CARGO_TERM_COLOR ?= auto
 
@@ -18,7 +18,7 @@ export CARGO_TERM_COLOR ?= auto
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
-demo: ## check and explain the examples, in colour, in a minute
+demo: debian ## real servers, Tidegate in front of them, and what happens; DEMO=once ends by itself
 	@cargo build --quiet --package tidegate
 	@examples/demo.sh target/debug/tidegate
 
