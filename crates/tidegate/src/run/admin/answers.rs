@@ -24,16 +24,20 @@ pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) kind: &'static str,
     pub(crate) body: String,
+    /// Whether everything is served as written, where that was looked at.
+    pub(crate) well: Option<bool>,
 }
 
 impl Answer {
     pub(crate) fn text(status: StatusCode, body: impl Into<String>) -> Self {
-        Self { status, kind: "text/plain; charset=utf-8", body: body.into() }
+        Self { status, kind: "text/plain; charset=utf-8", body: body.into(), well: None }
     }
 
     fn json(value: &impl serde::Serialize) -> Self {
         match serde_json::to_string_pretty(value) {
-            Ok(text) => Self { status: StatusCode::OK, kind: "application/json", body: text + "\n" },
+            Ok(text) => {
+                Self { status: StatusCode::OK, kind: "application/json", body: text + "\n", well: None }
+            }
             Err(error) => Self::text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
         }
     }
@@ -81,6 +85,7 @@ impl Answers {
                 status: StatusCode::OK,
                 kind: "text/plain; version=0.0.4; charset=utf-8",
                 body: live.proxy.metrics() + &live.metrics(),
+                well: None,
             },
             ("/status", Self::All) => status(question, &live.meaning()),
             ("/refused", Self::All) => refused(question, live),
@@ -103,23 +108,19 @@ fn unknown_output(known: &str) -> Answer {
 }
 
 fn status(question: &Question, meaning: &Meaning) -> Answer {
-    match (question.output.as_deref(), question.wants_json) {
+    let findings = findings::find(meaning);
+    let answer = match (question.output.as_deref(), question.wants_json) {
         (Some("json"), _) | (None, true) => Answer::json(&list::list(meaning)),
-        (Some("yaml"), _) | (None, false) => Answer {
-            status: StatusCode::OK,
-            kind: "application/yaml",
-            body: tidegate_api::to_yaml(&list::list(meaning)),
-        },
-        (Some("table"), _) => {
-            let findings = findings::find(meaning);
-            let mut text = table::render(meaning, &findings);
-            text.push_str(&kept(meaning));
-            // Whoever asks needs no look at the table to know whether all is well.
-            let status = if findings.is_empty() { StatusCode::OK } else { StatusCode::MULTI_STATUS };
-            Answer::text(status, text)
+        (Some("yaml"), _) | (None, false) => {
+            let body = tidegate_api::to_yaml(&list::list(meaning));
+            Answer { kind: "application/yaml", ..Answer::text(StatusCode::OK, body) }
         }
-        (Some(_), _) => unknown_output("yaml, json, table"),
-    }
+        (Some("table"), _) => {
+            Answer::text(StatusCode::OK, table::render(meaning, &findings) + &kept(meaning))
+        }
+        (Some(_), _) => return unknown_output("yaml, json, table"),
+    };
+    Answer { well: Some(findings.is_empty()), ..answer }
 }
 
 /// Objects that are served as they were before somebody broke them.
