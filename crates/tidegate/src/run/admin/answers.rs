@@ -87,7 +87,7 @@ impl Answers {
                 body: live.proxy.metrics() + &live.metrics(),
                 well: None,
             },
-            ("/status", Self::All) => status(question, &live.meaning()),
+            ("/status", Self::All) => status(question, live),
             ("/refused", Self::All) => refused(question, live),
             ("/", Self::All) => Answer::text(StatusCode::OK, INDEX),
             _ => Answer::text(StatusCode::NOT_FOUND, "there is nothing here\n"),
@@ -107,20 +107,28 @@ fn unknown_output(known: &str) -> Answer {
     Answer::text(StatusCode::BAD_REQUEST, format!("output is one of {known}\n"))
 }
 
-fn status(question: &Question, meaning: &Meaning) -> Answer {
-    let findings = findings::find(meaning);
-    let answer = match (question.output.as_deref(), question.wants_json) {
-        (Some("json"), _) | (None, true) => Answer::json(&list::list(meaning)),
-        (Some("yaml"), _) | (None, false) => {
-            let body = tidegate_api::to_yaml(&list::list(meaning));
-            Answer { kind: "application/yaml", ..Answer::text(StatusCode::OK, body) }
-        }
+fn status(question: &Question, live: &Live) -> Answer {
+    let meaning = live.meaning();
+    let findings = findings::find(&meaning);
+    let well = Some(findings.is_empty());
+    let as_json = match (question.output.as_deref(), question.wants_json) {
         (Some("table"), _) => {
-            Answer::text(StatusCode::OK, table::render(meaning, &findings) + &kept(meaning))
+            let text = table::render(&meaning, &findings) + &kept(&meaning);
+            return Answer { well, ..Answer::text(StatusCode::OK, text) };
         }
+        (Some("json"), _) | (None, true) => true,
+        (Some("yaml"), _) | (None, false) => false,
         (Some(_), _) => return unknown_output("yaml, json, table"),
     };
-    Answer { well: Some(findings.is_empty()), ..answer }
+    let list = list::list(&meaning);
+    // Changes need not wait until it is written out.
+    drop(meaning);
+    let answer = if as_json {
+        Answer::json(&list)
+    } else {
+        Answer { kind: "application/yaml", ..Answer::text(StatusCode::OK, tidegate_api::to_yaml(&list)) }
+    };
+    Answer { well, ..answer }
 }
 
 /// Objects that are served as they were before somebody broke them.
