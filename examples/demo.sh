@@ -35,7 +35,7 @@ until_true() {
   fail "waited in vain for: $*"
 }
 # port NAME: a variable with a port that nobody has.
-next=21000
+next=$((20000 + $$ % 500 * 20))
 port() {
   while answers "$next"; do next=$((next + 1)); done
   printf -v "$1" %s "$next"
@@ -45,41 +45,50 @@ port() {
 try() {
   printf '\n%s$ %s%s\n' "$faint" "$1" "$plain"
   local output
-  output=$(bash -c "$1" 2>&1) || true
+  output=$(timeout 30 bash -c "$1" 2>&1) || true
   printf '%s\n' "$output"
   [[ $output == *"$2"* ]] || fail "there is no \"$2\" in this"
 }
 
 serve() {
-  port vault; port database; port broker; port dns; port admin
+  port vault; port orders; port customers; port broker; port dns; port admin
   cp -r examples/mixed examples/passthrough examples/tcp-and-udp "$scratch"
   sed -i "s/127.0.0.1:8200/127.0.0.1:$vault/; s/127.0.0.1:1883/127.0.0.1:$broker/" "$scratch/mixed/services.yaml"
-  sed -i "s/127.0.0.1:15432/127.0.0.1:$database/" "$scratch/passthrough/postgres.yaml"
+  sed -i "s/127.0.0.1:15432/127.0.0.1:$orders/; s/127.0.0.1:15433/127.0.0.1:$customers/" \
+    "$scratch/passthrough/postgres.yaml"
   sed -i "s/127.0.0.1:1053/127.0.0.1:$dns/g" "$scratch/tcp-and-udp/dns.yaml"
-  offset=8000
-  while answers $((443 + offset)) || answers $((5300 + offset)) || answers $((5432 + offset)) ||
-    answers $((9094 + offset)); do offset=$((offset + 100)); done
-  tls=127.0.0.1:$((443 + offset)) postgres=127.0.0.1:$((5432 + offset)) udp_and_tcp=127.0.0.1:$((5300 + offset))
 
   # -rev: the server answers each line with the same line backwards.
   local server="openssl s_server -rev -quiet" of=examples/mixed/backend/vault.example.com
   start $server -accept "127.0.0.1:$vault" -cert $of.crt -key $of.key &> /dev/null
   of=examples/passthrough/backend/db.example.com
-  start $server -accept "127.0.0.1:$database" -cert $of.crt -key $of.key &> /dev/null
+  start $server -accept "127.0.0.1:$orders" -cert $of.crt -key $of.key &> /dev/null
+  start $server -accept "127.0.0.1:$customers" -cert $of.crt -key $of.key &> /dev/null
   start socat "TCP-LISTEN:$broker,bind=127.0.0.1,reuseaddr,fork" SYSTEM:'read line; echo "the broker got $line"'
   start socat "TCP-LISTEN:$dns,bind=127.0.0.1,reuseaddr,fork" SYSTEM:'read line; echo "over TCP came $line"'
   start socat "UDP-RECVFROM:$dns,bind=127.0.0.1,reuseaddr,fork" SYSTEM:'read line; echo "over UDP came $line"'
-  for backend in $vault $database $broker $dns; do until_true answers "$backend"; done
+  for backend in $vault $orders $customers $broker $dns; do until_true answers "$backend"; done
 
-  say "Two TLS servers, a plain TCP server and a UDP server run. Tidegate is put in front of them."
-  local command="tidegate run mixed passthrough tcp-and-udp --bind 127.0.0.1 --port-offset $offset"
-  command+=" --admin 127.0.0.1:$admin"
+  say "Three TLS servers, a plain TCP server and a UDP server run. Tidegate is put in front of them."
+  offset=8000
+  until run_tidegate; do offset=$((offset + 100)); done
+  tls=127.0.0.1:$((443 + offset)) postgres=127.0.0.1:$((5432 + offset)) udp_and_tcp=127.0.0.1:$((5300 + offset))
   printf '\n%s$ %s%s\n' "$faint" "$command" "$plain"
-  (cd "$scratch" && exec setsid $command --access-log access.log --drain 1s) 2> "$scratch/log" > /dev/null &
-  started+=($!)
-  until_true grep -q 'serving;' "$scratch/log"
   cat "$scratch/log"
-  ! grep -q 'cannot be bound' "$scratch/log" || fail "a port is taken"
+}
+
+# Fails where somebody has one of the ports.
+run_tidegate() {
+  command="tidegate run mixed passthrough tcp-and-udp --bind 127.0.0.1 --port-offset $offset --admin 127.0.0.1:$admin"
+  (cd "$scratch" && exec setsid $command --access-log access.log --drain 1s) 2> "$scratch/log" > /dev/null &
+  local id=$!
+  started+=("$id")
+  until_true grep -q 'serving;' "$scratch/log"
+  if grep -q 'cannot be bound' "$scratch/log"; then
+    kill "$id"
+    wait "$id"
+    return 1
+  fi
 }
 
 # client ADDRESS NAME: a TLS client that checks the certificate for this name.
@@ -108,13 +117,14 @@ traffic() {
 }
 
 route_of_inventory() {
-  sed '1d; /^---/,$d; s/: orders$/: inventory/; s/orders\.db/inventory.db/' examples/passthrough/postgres.yaml
+  sed '1d; /^---/,$d; s/: orders$/: inventory/; s/orders\.db/inventory.db/; s/-orders/-customers/' \
+    examples/passthrough/postgres.yaml
 }
 
 change() {
   say "A change while it runs. First a connection to the orders database, which stays open ..."
   mkfifo "$scratch/lines"
-  start bash -c "$(client "$postgres" orders.db.example.com)" < "$scratch/lines" > "$scratch/answers" 2> /dev/null
+  start bash -c "exec $(client "$postgres" orders.db.example.com) < $scratch/lines > $scratch/answers 2> /dev/null"
   exec 4> "$scratch/lines"
   echo 'before the change' >&4
   until_true grep 'egnahc eht erofeb' "$scratch/answers"
@@ -130,7 +140,7 @@ change() {
   until_true grep 'egnahc eht retfa' "$scratch/answers"
   exec 4>&-
 
-  say "Each of them left a line in the access log, with the reason of its end."
+  say "In the access log each connection that Tidegate carried or refused has a line, with the reason of its end."
   until_true grep -q 'route="TLSRoute default/orders"' "$scratch/access.log"
   cat "$scratch/access.log"
 }
@@ -145,7 +155,7 @@ meaning() {
   try "tidegate diff examples/mixed $scratch/new" 'secrets.example.com'
 
   say "And this is what mistakes look like."
-  sed '1,/port: 443/ s/port: 443/port: 70000/; s/hostname: vault/hostnam: vault/' examples/mixed/gateway.yaml > "$scratch/broken.yaml"
+  sed 's/5432/70000/; s/hostname:/hostnam:/' examples/passthrough/gateway.yaml > "$scratch/broken.yaml"
   try "tidegate check $scratch/broken.yaml" '70000'
 
   say "The other examples are accepted as they are."

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use tidegate_proxy::{Bounds, Ending};
@@ -134,8 +135,9 @@ fn every_bound_has_its_row_with_its_default() {
 fn every_field_of_the_access_log_is_told() {
     let source =
         fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../proxy/src/observe/line.rs")).unwrap();
-    let calls =
-        source.split("fields.").skip(1).filter_map(|call| call.split_once("(\"")?.1.split('"').next());
+    let (_, write) = source.split_once("fn write(&self, format").unwrap();
+    let (write, _) = write.split_once("fields.end()").unwrap();
+    let calls = write.split("fields.").filter_map(|call| call.split_once("(\"")?.1.split('"').next());
     let there: BTreeSet<&str> = calls.chain(["start"]).collect();
     let text = document("observability.md");
     let (fields, _) = text.split_once("## Endings").unwrap();
@@ -143,4 +145,34 @@ fn every_field_of_the_access_log_is_told() {
     let told: BTreeSet<&str> =
         rows.flat_map(|row| row.split('|').nth(1).unwrap().split('`').skip(1).step_by(2)).collect();
     assert_eq!(told, there);
+}
+
+/// What SECURITY.md names as proof is there.
+#[test]
+fn every_proof_of_the_threat_model_exists() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let text = fs::read_to_string(format!("{root}/SECURITY.md")).unwrap();
+    let (_, traffic) = text.split_once("### Traffic").unwrap();
+    let (rows, _) = traffic.split_once("Paths without").unwrap();
+    let mut named = 0;
+    for row in rows.lines().filter(|line| line.starts_with("| ")).skip(1) {
+        let proofs = row.split('|').nth(2).unwrap();
+        for proof in proofs.split('`').skip(1).step_by(2).filter(|proof| !proof.contains("::")) {
+            named += 1;
+            let places = [format!("{root}/{proof}"), format!("{root}/crates/proxy/src/{proof}")];
+            let exists = places.iter().any(|path| Path::new(path).exists());
+            assert!(exists || is_test(Path::new(&format!("{root}/crates")), proof), "{proof}");
+        }
+    }
+    assert!(named > 20, "{named}");
+}
+
+fn is_test(folder: &Path, name: &str) -> bool {
+    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).any(|path| {
+        if path.is_dir() {
+            return is_test(&path, name);
+        }
+        let is_source = path.extension().is_some_and(|extension| extension == "rs");
+        is_source && fs::read_to_string(&path).unwrap().contains(&format!("fn {name}("))
+    })
 }
