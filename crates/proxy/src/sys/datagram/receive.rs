@@ -92,12 +92,13 @@ impl Batch {
             // SAFETY: the first `most` headers are written. Each points to one place of `bytes`, to its own address
             // and control, which all outlive the call, with their true sizes.
             let count = unsafe {
-                libc::recvmmsg(
+                libc::syscall(
+                    libc::SYS_recvmmsg,
                     socket.as_raw_fd(),
-                    headers.as_mut_ptr().cast(),
+                    headers.as_mut_ptr(),
                     most as libc::c_uint,
                     libc::MSG_DONTWAIT,
-                    ptr::null_mut(),
+                    ptr::null_mut::<libc::timespec>(),
                 )
             };
             match usize::try_from(count) {
