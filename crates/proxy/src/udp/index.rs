@@ -80,6 +80,15 @@ impl Shared {
         claimed
     }
 
+    /// A flow of the caller's has another socket from now on.
+    pub(super) fn replace(&self, key: &Key, socket: &Arc<OwnedFd>) {
+        if let Some(mut shard) = self.shard(key)
+            && let Some(entry) = shard.get_mut(key)
+        {
+            entry.socket = Arc::clone(socket);
+        }
+    }
+
     /// Forgets a flow of the caller's. From here on nobody sends on its socket but the caller.
     pub(super) fn release(&self, key: &Key) -> Passed {
         let entry = self.shard(key).and_then(|mut shard| shard.remove(key));
