@@ -30,9 +30,9 @@ pub(super) fn empty(socket: BorrowedFd<'_>) -> io::Result<()> {
     // More than any receive buffer holds.
     const ALL: usize = 1024 * BATCH;
     for _ in 0..ALL {
-        match rustix::net::recv(socket, &mut [0; 1][..], RecvFlags::DONTWAIT | RecvFlags::TRUNC) {
-            Err(rustix::io::Errno::AGAIN) => return Ok(()),
-            Ok(_) | Err(_) => {}
+        let received = rustix::net::recv(socket, &mut [0; 1][..], RecvFlags::DONTWAIT | RecvFlags::TRUNC);
+        if received == Err(rustix::io::Errno::AGAIN) {
+            return Ok(());
         }
     }
     Err(io::ErrorKind::ResourceBusy.into())

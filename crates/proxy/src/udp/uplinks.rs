@@ -117,9 +117,9 @@ impl Uplinks {
     /// Closes sockets that nobody had a use for, at most so many.
     pub(super) fn close_unused(&mut self, most: usize, now: Instant) {
         for _ in 0..most {
-            let Some((number, _)) = self.resting.pop_front_if(|(_, until)| *until + REST <= now) else {
-                return;
-            };
+            let is_old = |(_, since): &mut (u32, Instant)| *since + REST <= now;
+            let unused = self.spare.pop_front_if(is_old).or_else(|| self.resting.pop_front_if(is_old));
+            let Some((number, _)) = unused else { return };
             self.close(number);
         }
     }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
+        #![proptest_config(ProptestConfig::with_cases(256))]
         #[test]
         fn no_port_is_used_again_before_it_has_rested(steps in vec(step(), 1..60)) {
             let servers = ["[::1]:0", "127.0.0.1:0"].map(|address| UdpSocket::bind(address).unwrap());
