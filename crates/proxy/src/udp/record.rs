@@ -35,7 +35,7 @@ pub(crate) struct FlowRecord<'a> {
     pub(crate) rule: Option<&'a RuleHandle>,
     pub(crate) backend: Option<&'a Backend>,
     pub(crate) endpoint: Option<SocketAddr>,
-    /// From the client, and what of it the endpoint was sent.
+    /// What the endpoint was sent of what the client had sent.
     pub(crate) up: Traffic,
     /// From the endpoint.
     pub(crate) down: Traffic,

@@ -148,7 +148,7 @@ impl Worker {
 
     fn tick(&mut self, later: Duration) {
         self.now += later;
-        self.with(|udp, ctx| udp.tick(ctx));
+        self.with(Udp::tick);
     }
 
     /// From now on another plan holds.
