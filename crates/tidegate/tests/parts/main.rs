@@ -2,8 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that panics has said what is wrong")]
 
-#[path = "parts/openssl.rs"]
+mod client_certificates;
+mod dns;
+mod mqtt;
 mod openssl;
-#[path = "parts/passthrough.rs"]
 mod passthrough;
+mod postgres;
+mod redis;
+mod ssh;
+#[path = "../support/mod.rs"]
 mod support;
+mod terminate;
