@@ -20,6 +20,18 @@ pub struct Route {
     pub rules: Rules,
 }
 
+impl Route {
+    /// The backends of one rule.
+    #[must_use]
+    pub fn group(&self, rule: usize) -> Option<&Group> {
+        match &self.rules {
+            Rules::Http(rules) => rules.get(rule).map(|rule| &rule.backends),
+            Rules::Grpc(rules) => rules.get(rule).map(|rule| &rule.backends),
+            Rules::Stream(only) => (rule == 0).then_some(&only.backends),
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Rules {

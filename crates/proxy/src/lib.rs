@@ -16,6 +16,7 @@ mod snapshot;
 mod sources;
 mod sys;
 mod tls;
+mod udp;
 mod upstream;
 mod worker;
 

@@ -2,7 +2,7 @@
 //! as long as any listener needs it.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tidegate_plan::{Expects, Tables, Transport};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::Settings;
-use crate::net::{open_tcp, open_udp};
+use crate::net::{has_ipv6, open_tcp, open_udp};
 use crate::worker::{Command, Listening};
 
 pub(crate) struct Ports {
@@ -45,6 +45,8 @@ pub struct SocketState {
     pub state: Result<Vec<SocketAddr>, String>,
 }
 
+const ANY_IPV6: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+
 /// How long a worker may take to accept what waits at a port that is closed.
 const PATIENCE: Duration = Duration::from_millis(500);
 
@@ -52,7 +54,8 @@ impl Ports {
     pub(crate) fn new(settings: &Settings, workers: Vec<UnboundedSender<Command>>) -> Self {
         Self {
             workers,
-            bind: settings.bind.clone(),
+            // A machine without IPv6 has no such addresses to serve.
+            bind: settings.bind.iter().copied().filter(|ip| *ip != ANY_IPV6 || has_ipv6()).collect(),
             offset: settings.port_offset,
             open: BTreeMap::new(),
             failed: BTreeMap::new(),

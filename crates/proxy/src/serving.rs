@@ -25,6 +25,19 @@ impl Serving {
         Self { stats, active: before.map_or_else(Arc::default, |before| Arc::clone(&before.active)), tls }
     }
 
+    /// Takes one of so many places.
+    pub(crate) fn enter(&self, limit: usize) -> bool {
+        let taken = self.active.fetch_add(1, Relaxed) < limit;
+        if !taken {
+            self.leave();
+        }
+        taken
+    }
+
+    pub(crate) fn leave(&self) {
+        self.active.fetch_sub(1, Relaxed);
+    }
+
     pub(crate) fn active(&self) -> usize {
         self.active.load(Relaxed)
     }
@@ -35,14 +48,13 @@ pub(crate) struct Place(Arc<Serving>);
 
 impl Place {
     pub(crate) fn take(serving: &Arc<Serving>, limit: usize) -> Option<Self> {
-        let place = Self(Arc::clone(serving));
-        (serving.active.fetch_add(1, Relaxed) < limit).then_some(place)
+        serving.enter(limit).then(|| Self(Arc::clone(serving)))
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.active.fetch_sub(1, Relaxed);
+        self.0.leave();
     }
 }
 

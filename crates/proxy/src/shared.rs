@@ -21,7 +21,9 @@ pub(crate) struct Shared {
     pub(crate) http: Box<dyn HttpEngine>,
     /// Connections at this moment.
     active: AtomicUsize,
-    sources: Sources,
+    pub(crate) sources: Sources,
+    /// Which worker has which datagram flow.
+    pub(crate) flows: Arc<crate::udp::Shared>,
 }
 
 impl Shared {
@@ -33,6 +35,7 @@ impl Shared {
             http,
             active: AtomicUsize::new(0),
             sources: Sources::default(),
+            flows: Arc::new(crate::udp::Shared::new(settings.workers, settings.bounds.udp_flows)),
             settings,
         }
     }

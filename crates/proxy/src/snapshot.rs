@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use tidegate_plan::{
-    BackendId, ListenerId, ObjectName, Reason, RouteId, RuleHandle, SharedMap, Tables, Target, Upstream,
+    BackendId, Group, ListenerId, ObjectName, Reason, RouteId, RuleHandle, SharedMap, Tables, Target,
+    Upstream,
 };
 
 use crate::Ending;
@@ -67,18 +68,28 @@ impl Snapshot {
     /// Whether what a connection was made under is still there. A group that gives its traffic to other backends now
     /// keeps the connections it has; one that lost a backend, or the permission to use it, does not.
     pub(crate) fn still_allows(&self, listener: &ListenerId, rule: &RuleHandle, backend: &BackendId) -> bool {
-        if self.tables.listener(listener).is_none() {
-            return false;
-        }
-        let Some(route) = self.tables.route(&rule.route().id) else { return false };
-        if Arc::ptr_eq(route.fragment(), rule.route().fragment()) {
-            return true;
-        }
-        let Some(rule) = RuleHandle::new(route.clone(), rule.index()) else { return false };
-        let group = &rule.group().0;
-        let is_target = |target: &Target| matches!(target, Target::Backend(id) if id == backend);
-        route.listeners.contains(listener)
-            && (group.iter().any(|member| is_target(&member.target))
-                || group.iter().all(|member| member.failure().is_none()))
+        let Some(group) = self.group_now(listener, rule) else { return false };
+        leads_to(group, backend) || group.0.iter().all(|member| member.failure().is_none())
     }
+
+    /// The same for datagrams, which lose nothing when they go to another backend: they stay only where new ones would
+    /// go, too.
+    pub(crate) fn still_leads(&self, listener: &ListenerId, rule: &RuleHandle, backend: &BackendId) -> bool {
+        self.group_now(listener, rule).is_some_and(|group| leads_to(group, backend))
+    }
+
+    /// The group of a rule as it is now, as long as the rule has anything to say on this listener.
+    fn group_now<'s>(&'s self, listener: &ListenerId, rule: &'s RuleHandle) -> Option<&'s Group> {
+        let serves = self.tables.listener(listener).is_some_and(|listener| listener.refuse.is_none());
+        let route = self.tables.route(&rule.route().id).filter(|_| serves)?;
+        if Arc::ptr_eq(route.fragment(), rule.route().fragment()) {
+            return Some(rule.group());
+        }
+        let attached = route.listeners.contains(listener);
+        route.group(rule.index()).filter(|_| attached)
+    }
+}
+
+fn leads_to(group: &Group, backend: &BackendId) -> bool {
+    group.0.iter().any(|member| matches!(&member.target, Target::Backend(id) if id == backend))
 }

@@ -3,7 +3,7 @@
 use std::mem;
 use std::sync::Arc;
 
-use tidegate_hello::{Limits, Progress, Reader};
+use tidegate_hello::{Limits, Progress, Reader, SniName};
 use tidegate_plan::{Admission, Connection, Expects, HttpVersion, Reason, Refusal, Transport};
 
 use crate::Ending;
@@ -85,7 +85,7 @@ impl<S: Stream> Session<S> {
             protocols[count] = protocol;
             count += 1;
         }
-        let sni = hello.server_name.as_ref().map(|name| name.as_str());
+        let sni = hello.server_name.as_ref().map(SniName::as_str);
         let hello = tidegate_plan::Hello { sni, alpn: &protocols[..count] };
         self.admit(Some(hello), world).map(Some)
     }

@@ -23,6 +23,9 @@ pub(crate) struct End<S> {
     pub(crate) watched: bool,
 }
 
+/// More than one read from the other side, as it goes out, and what a codec ever has to say by itself.
+const MOST_WAITING: usize = 256 * 1024;
+
 /// How far the peer was told that nothing more will come to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Farewell {
@@ -71,6 +74,11 @@ impl<S: Stream> End<S> {
         self.readable |= readable || hanging_up;
         self.writable |= writable;
         self.hanging_up |= hanging_up;
+    }
+
+    /// A peer that asks for answers of the codec and does not take them is not listened to.
+    pub(super) fn may_be_read(&self) -> bool {
+        self.readable && !self.ended && self.out.len() < MOST_WAITING
     }
 
     /// Reads once and takes the encryption off.

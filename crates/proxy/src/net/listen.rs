@@ -2,14 +2,15 @@
 //! second process with SO_REUSEPORT would otherwise silently get a share of the connections.
 
 use std::io;
-use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use tidegate_plan::Transport;
 
 use crate::net::owner;
+use crate::udp;
 
 /// Connections that wait for a worker; the kernel bounds it by `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
@@ -58,6 +59,11 @@ pub(crate) fn open_udp(address: SocketAddr, count: usize, shared: bool) -> Resul
     open_all(address, Transport::Udp, count, shared, probe, open)
 }
 
+/// Whether this machine speaks IPv6 at all.
+pub(crate) fn has_ipv6() -> bool {
+    bound((Ipv6Addr::UNSPECIFIED, 0).into(), SocketType::DGRAM, false).is_ok()
+}
+
 fn open_all(
     address: SocketAddr,
     transport: Transport,
@@ -96,6 +102,10 @@ fn bound(address: SocketAddr, kind: SocketType, shared: bool) -> Result<OwnedFd,
     }
     if shared {
         sockopt::set_socket_reuseport(&socket, true)?;
+        if kind == SocketType::DGRAM {
+            let prepared = udp::prepare(socket.as_fd(), address);
+            prepared.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::INVAL))?;
+        }
     }
     rustix::net::bind(&socket, &address)?;
     Ok(socket)

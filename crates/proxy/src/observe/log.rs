@@ -130,7 +130,7 @@ impl LogState {
         let mut known = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         match (&*known, &trouble) {
             (None, Some(why)) => {
-                eprintln!("tidegate: lines of the access log are dropped and counted: {why}")
+                eprintln!("tidegate: lines of the access log are dropped and counted: {why}");
             }
             (Some(_), None) => eprintln!("tidegate: the access log is written again"),
             _ => {}

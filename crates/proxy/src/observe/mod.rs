@@ -13,6 +13,7 @@ mod stats;
 mod time;
 
 pub(crate) use self::closed_sets::{ConnectFailure, Side};
+pub(crate) use self::count::Count;
 pub(crate) use self::counters::Counters;
 pub(crate) use self::journal::Journal;
 pub use self::journal::{Recent, Refused};

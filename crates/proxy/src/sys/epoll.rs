@@ -1,4 +1,5 @@
 //! An epoll as one descriptor of a tokio runtime.
+#![allow(unsafe_code, reason = "the runtime must be promised that the descriptor stays")]
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -70,6 +70,11 @@ impl Backend {
         self.endpoints.iter().map(move |endpoint| endpoint.seen(now))
     }
 
+    /// Whether this is the address of an endpoint.
+    pub(crate) fn has(&self, address: SocketAddr) -> bool {
+        self.endpoints.binary_search_by_key(&address, |endpoint| endpoint.address).is_ok()
+    }
+
     /// The endpoint for a connection of this client, other than those that it has tried. `None`: none is left.
     pub(crate) fn pick(
         &self,

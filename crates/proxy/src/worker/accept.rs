@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
@@ -24,6 +24,18 @@ pub(crate) struct Listening {
     pub(crate) port: u16,
 }
 
+/// A socket of a worker, watched.
+#[derive(Debug)]
+pub(super) enum Open {
+    Tcp {
+        socket: OwnedFd,
+        bound: SocketAddr,
+        port: u16,
+    },
+    /// The flows have it, under this number.
+    Udp(usize),
+}
+
 /// Connections accepted from one socket before another event has its turn.
 const BATCH: usize = 64;
 
@@ -32,19 +44,29 @@ impl Worker {
         if self.listening.len() <= number {
             self.listening.resize_with(number + 1, || None);
         }
-        let token = Token::Listening(number).into();
-        let watched = epoll::add(&self.epoll, &listening.socket, token, EventFlags::IN | EventFlags::ET);
-        match watched {
-            Ok(()) => self.listening[number] = Some(listening),
-            Err(error) => eprintln!("tidegate: cannot watch {}: {error}", listening.bound),
+        let bound = listening.bound;
+        match self.watch_socket(number, listening) {
+            Ok(open) => self.listening[number] = Some(open),
+            Err(error) => eprintln!("tidegate: cannot watch {bound}: {error}"),
         }
+    }
+
+    fn watch_socket(&mut self, number: usize, listening: Listening) -> io::Result<Open> {
+        let Listening { socket, transport, bound, port } = listening;
+        if transport == Transport::Udp {
+            return Ok(Open::Udp(self.udp.listen(self.epoll.as_fd(), socket, bound, port)?));
+        }
+        let token = Token::Listening(number).into();
+        epoll::add(&self.epoll, &socket, token, EventFlags::IN | EventFlags::ET)?;
+        Ok(Open::Tcp { socket, bound, port })
     }
 
     /// What waits in the queue of the socket was promised an answer when it was let in.
     pub(super) fn unlisten(&mut self, number: usize) {
         while !self.accept_batch(number) {}
-        if let Some(listening) = self.listening.get_mut(number) {
-            *listening = None;
+        let Some(listening) = self.listening.get_mut(number) else { return };
+        if let Some(Open::Udp(inlet)) = listening.take() {
+            self.with_flows(|udp, context| udp.close(inlet, context));
         }
     }
 
@@ -58,13 +80,15 @@ impl Worker {
     fn accept_batch(&mut self, number: usize) -> bool {
         self.kit.take_up_snapshot();
         for _ in 0..BATCH {
-            let Some(Some(listening)) = self.listening.get(number) else { return true };
+            let Some(Some(Open::Tcp { socket, bound, port })) = self.listening.get(number) else {
+                return true;
+            };
             if self.paused {
                 return true;
             }
-            match accept(&listening.socket) {
+            match accept(socket) {
                 Ok((stream, client)) => {
-                    let (bound, port) = (listening.bound, listening.port);
+                    let (bound, port) = (*bound, *port);
                     self.accepted(stream, client, bound, port);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,

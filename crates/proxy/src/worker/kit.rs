@@ -17,7 +17,7 @@ pub(super) struct Kit {
     scratch: Scratch,
     pipes: PipePool,
     dialer: Dialer,
-    random: Random,
+    pub(super) random: Random,
     began: Instant,
     /// Looked at once a turn.
     pub(super) now: Instant,

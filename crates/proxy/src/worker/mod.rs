@@ -2,6 +2,7 @@
 //! connections, which is one descriptor to the tokio runtime that carries HTTP on the same thread.
 
 mod accept;
+mod datagrams;
 mod kit;
 mod over;
 mod sessions;
@@ -19,6 +20,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::LocalSet;
 
 pub(crate) use self::accept::Listening;
+use self::accept::Open;
 use self::kit::Kit;
 use self::sessions::Sessions;
 use self::sweep::Sweep;
@@ -26,15 +28,17 @@ use crate::engine::{Due, Tick, Wheel};
 use crate::observe::LogWriter;
 use crate::shared::Shared;
 use crate::sys;
+use crate::udp::Udp;
 
 pub(crate) struct Worker {
     shared: Arc<Shared>,
     epoll: OwnedFd,
     /// By the number under which all workers know the sockets of a port.
-    listening: Vec<Option<Listening>>,
+    listening: Vec<Option<Open>>,
     sessions: Sessions,
     wheel: Wheel,
     kit: Kit,
+    udp: Udp,
     log: Option<LogWriter>,
     events: Vec<epoll::Event>,
     /// Connections that had their share of a turn and have more to do.
@@ -73,6 +77,7 @@ impl Worker {
             sessions: Sessions::default(),
             wheel: Wheel::new(kit.tick()),
             kit,
+            udp: Udp::new(Arc::clone(&shared.flows), &shared.settings.bounds),
             log,
             events: Vec::with_capacity(EVENTS),
             again: Vec::new(),
@@ -137,6 +142,7 @@ impl Worker {
     /// Every tenth of a second: deadlines, the log, and whatever else has no socket to wake it.
     fn tick(&mut self) {
         self.kit.look_at_clock();
+        self.kit.take_up_snapshot();
         self.resume_accepting();
         let mut due = std::mem::take(&mut self.due);
         self.wheel.turn(self.kit.tick(), &mut due);
@@ -145,6 +151,7 @@ impl Worker {
         }
         self.due = due;
         self.continue_sweep();
+        self.with_flows(Udp::tick);
         self.sessions.free_ended();
         self.turns();
         self.log.iter_mut().for_each(LogWriter::flush);

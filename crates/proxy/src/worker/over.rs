@@ -35,6 +35,7 @@ impl Worker {
                 self.over(entry.session, Ending::Shutdown);
             }
         }
+        self.with_flows(|udp, context| udp.end_all(Ending::Shutdown, context));
         self.log.iter_mut().for_each(crate::observe::LogWriter::flush);
     }
 

@@ -26,6 +26,7 @@ const STRETCH: u32 = 10_000;
 impl Worker {
     pub(super) fn begin_sweep(&mut self) {
         self.kit.take_up_snapshot();
+        self.udp.replanned();
         if self.sweep.as_ref().is_none_or(|sweep| sweep.reach == Reach::Removed) {
             self.sweep =
                 Some(Sweep { next: 0, reach: Reach::Removed, time: self.shared.settings.bounds.drain_time });

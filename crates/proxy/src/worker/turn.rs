@@ -10,6 +10,7 @@ use super::sessions::Entry;
 use crate::Ending;
 use crate::engine::{Due, End, Next, Session, Tick};
 use crate::net::TcpStream;
+use crate::udp;
 
 /// What an event is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,14 +22,15 @@ pub(super) enum Token {
 }
 
 const KIND: u32 = 62;
+const _: () = assert!(udp::TOKEN >> KIND == 1, "the kind that is left for flows");
 
 impl From<Token> for EventData {
     fn from(token: Token) -> Self {
         let (kind, value) = match token {
             Token::Client(place) => (0, u64::from(place)),
-            Token::Backend(place) => (1, u64::from(place)),
-            Token::Listening(number) => (2, number as u64),
-            Token::Udp(value) => (3, value),
+            Token::Backend(place) => (2, u64::from(place)),
+            Token::Listening(number) => (3, number as u64),
+            Token::Udp(token) => return Self::new_u64(token),
         };
         Self::new_u64(kind << KIND | value)
     }
@@ -39,9 +41,9 @@ impl From<EventData> for Token {
         let value = data.u64() & ((1 << KIND) - 1);
         match data.u64() >> KIND {
             0 => Self::Client(value as u32),
-            1 => Self::Backend(value as u32),
-            2 => Self::Listening(value as usize),
-            _ => Self::Udp(value),
+            2 => Self::Backend(value as u32),
+            3 => Self::Listening(value as usize),
+            _ => Self::Udp(data.u64()),
         }
     }
 }
@@ -58,10 +60,19 @@ impl Worker {
         events.clear();
         let room = rustix::buffer::spare_capacity(&mut events);
         let told = epoll::wait(&self.epoll, room, Some(&Timespec::default()));
-        let all = !told.is_ok_and(|count| count == events.capacity());
+        let mut all = !told.is_ok_and(|count| count == events.capacity());
         self.kit.look_at_clock();
+        self.kit.take_up_snapshot();
+        let mut datagrams = false;
         for event in &events {
-            self.happened(event.data.into(), event.flags);
+            let token = event.data.into();
+            datagrams |= matches!(token, Token::Udp(_));
+            self.happened(token, event.flags);
+        }
+        if datagrams {
+            self.with_flows(|udp, context| udp.flush(context));
+            // These are not watched by edges: only an epoll with nothing to tell has none of them left.
+            all = false;
         }
         self.events = events;
         for due in std::mem::take(&mut self.again) {
@@ -83,7 +94,7 @@ impl Worker {
         };
         match token {
             Token::Listening(number) => self.accept_from(number),
-            Token::Udp(_) => {}
+            Token::Udp(token) => self.with_flows(|udp, context| udp.ready(token, context)),
             Token::Client(place) => {
                 let Some((due, entry)) = self.sessions.at(place) else { return };
                 notice(&mut entry.session.client);

@@ -70,6 +70,17 @@ fn a_reset_is_carried_over_as_a_reset() {
 }
 
 #[test]
+fn a_backend_that_takes_no_more_is_heard_to_its_end() {
+    let mut stage = Stage::new(&[1]);
+    stage.client_says(b"a long request");
+    stage.backend_answers_and_hangs_up(b"too long");
+    stage.client_says(b", and more of it");
+    assert_eq!(stage.ended, Some(Ending::BackendReset));
+    assert_eq!(stage.client_hears(), b"too long");
+    assert!(!stage.client_was_reset());
+}
+
+#[test]
 fn a_slow_endpoint_gets_what_waited_for_it() {
     let mut stage = Stage::new(&[2]);
     stage.client_says(b"hello");

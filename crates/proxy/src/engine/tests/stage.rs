@@ -185,6 +185,14 @@ impl Stage {
         said
     }
 
+    /// It has said all and takes nothing more; the poller has yet to tell.
+    pub(super) fn backend_answers_and_hangs_up(&mut self, bytes: &[u8]) {
+        let wire = self.backend();
+        wire.borrow_mut().to_session.bytes.extend(bytes);
+        wire.borrow_mut().to_peer.refused = true;
+        self.session.backend.iter_mut().for_each(|end| end.notice(true, true, false));
+    }
+
     pub(super) fn client_hears(&mut self) -> Vec<u8> {
         let heard = self.client.borrow_mut().to_peer.bytes.drain(..).collect();
         self.client_edge(false, true, false);

@@ -1,0 +1,158 @@
+//! One flow: what was decided for it, and how far it has come.
+
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tidegate_plan::{Admission, Connection, ListenerHandle, Reason, RuleHandle, Transport};
+
+use crate::Ending;
+use crate::snapshot::Snapshot;
+use crate::udp::record::{FlowRecord, Traffic};
+use crate::udp::table::Key;
+use crate::upstream::{Backend, Endpoint};
+
+pub(super) struct Flow {
+    /// Towards the endpoint.
+    pub(super) socket: Arc<OwnedFd>,
+    /// Where the client's last datagram came in, and answers go out.
+    pub(super) inlet: u32,
+    pub(super) listener: ListenerHandle,
+    rule: RuleHandle,
+    pub(super) backend: Arc<Backend>,
+    pub(super) endpoint: Arc<Endpoint>,
+    began: Instant,
+    pub(super) up: Traffic,
+    pub(super) down: Traffic,
+    /// The endpoint refused, or is none any more: the next datagram of the client goes to another.
+    pub(super) moves: bool,
+    /// The endpoint has answered.
+    pub(super) answered: bool,
+    /// Whether datagrams may go up in runs, and come down in runs.
+    pub(super) runs: Runs,
+    /// Set when its listener, route or backend was removed.
+    pub(super) leaves_at: Option<Instant>,
+    pub(super) sorted: Sorted,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Runs {
+    pub(super) up: bool,
+    pub(super) down: bool,
+}
+
+/// Where the datagrams of a flow are among those that were read together.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Sorted {
+    /// The read that the rest is about.
+    pub(super) round: u64,
+    pub(super) first: u8,
+    pub(super) last: u8,
+}
+
+/// What the plan says of a new flow.
+pub(super) struct Decided<'a> {
+    pub(super) listener: &'a ListenerHandle,
+    pub(super) rule: &'a RuleHandle,
+    pub(super) backend: &'a Arc<Backend>,
+}
+
+/// How far a flow came that was refused.
+#[derive(Default)]
+pub(super) struct Reached<'a> {
+    pub(super) listener: Option<&'a ListenerHandle>,
+    pub(super) rule: Option<&'a RuleHandle>,
+    pub(super) backend: Option<&'a Backend>,
+}
+
+/// The listener, the route and, by weight, the backend for a flow to this address.
+pub(super) fn decide(local: SocketAddr, snapshot: &Snapshot) -> Result<Decided<'_>, (Ending, Reached<'_>)> {
+    let connection = Connection { local, transport: Transport::Udp, hello: None };
+    match snapshot.tables.admit(&connection, &mut ()) {
+        Ok(Admission::Stream { listener, rule, .. }) => match snapshot.backend(rule) {
+            Ok(backend) => Ok(Decided { listener, rule, backend }),
+            Err(ending) => {
+                Err((ending, Reached { listener: Some(listener), rule: Some(rule), backend: None }))
+            }
+        },
+        Ok(Admission::Http | Admission::Https { .. }) => {
+            Err((Ending::Refused(Reason::NoListener), Reached::default()))
+        }
+        Err(refusal) => {
+            let reached = Reached { listener: refusal.listener, rule: refusal.rule, backend: None };
+            Err((Ending::Refused(refusal.reason), reached))
+        }
+    }
+}
+
+impl Flow {
+    pub(super) fn new(
+        socket: Arc<OwnedFd>,
+        inlet: u32,
+        decided: &Decided<'_>,
+        endpoint: Arc<Endpoint>,
+        now: Instant,
+    ) -> Self {
+        Self {
+            socket,
+            inlet,
+            listener: decided.listener.clone(),
+            rule: decided.rule.clone(),
+            backend: Arc::clone(decided.backend),
+            endpoint,
+            began: now,
+            up: Traffic::default(),
+            down: Traffic::default(),
+            moves: false,
+            answered: false,
+            runs: Runs { up: true, down: false },
+            leaves_at: None,
+            sorted: Sorted::default(),
+        }
+    }
+
+    /// Whether the plan still has the way that was chosen for it. Another choice for new flows is no reason to go.
+    pub(super) fn is_planned(&self, snapshot: &Snapshot) -> bool {
+        snapshot.still_leads(&self.listener.id, &self.rule, &self.backend.plan.id)
+    }
+
+    pub(super) fn record(&self, key: &Key, ended: Instant, ending: Ending) -> FlowRecord<'_> {
+        FlowRecord {
+            began: self.began,
+            ended,
+            client: key.client,
+            local: key.local,
+            listener: Some(&self.listener),
+            rule: Some(&self.rule),
+            backend: Some(&self.backend),
+            endpoint: Some(self.endpoint.address),
+            up: self.up,
+            down: self.down,
+            ending,
+        }
+    }
+}
+
+impl Reached<'_> {
+    pub(super) fn record(&self, key: &Key, now: Instant, ending: Ending) -> FlowRecord<'_> {
+        FlowRecord {
+            began: now,
+            ended: now,
+            client: key.client,
+            local: key.local,
+            listener: self.listener,
+            rule: self.rule,
+            backend: self.backend,
+            endpoint: None,
+            up: Traffic::default(),
+            down: Traffic::default(),
+            ending,
+        }
+    }
+}
+
+/// A socket for one family cannot be had for the other.
+pub(super) fn same_family(one: IpAddr, other: IpAddr) -> bool {
+    one.is_ipv4() == other.is_ipv4()
+}

@@ -1,0 +1,191 @@
+//! Datagram flows of one worker: who speaks with whom is kept in a table, each flow has a socket of its own towards
+//! its endpoint, and everything moves in batches. It runs on the worker's thread, is told by the worker's epoll what
+//! is ready, and never waits.
+
+mod context;
+mod flow;
+mod flows;
+mod index;
+mod inward;
+mod outward;
+mod record;
+mod sweep;
+mod table;
+#[cfg(test)]
+mod tests;
+mod uplink;
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Instant;
+
+use rustix::event::epoll;
+
+pub(crate) use self::context::{Context, Host};
+use self::flows::Flows;
+pub(crate) use self::index::Shared;
+use self::inward::Inward;
+use self::outward::Outward;
+pub(crate) use self::record::{FlowRecord, Mishaps, Traffic};
+use self::sweep::Sweep;
+use crate::sys::datagram;
+use crate::{Bounds, Ending};
+
+pub(crate) struct Udp {
+    inlets: Vec<Option<Inlet>>,
+    inward: Inward,
+    outward: Outward,
+    flows: Flows,
+    sweep: Sweep,
+}
+
+/// A socket that clients send to.
+struct Inlet {
+    socket: OwnedFd,
+    /// As it is bound: the address may be every address.
+    local: SocketAddr,
+    /// In the plan.
+    port: u16,
+    /// Set when the kernel or the card refused a run of datagrams.
+    no_runs_until: Option<Instant>,
+}
+
+/// What an event of epoll is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Token {
+    Inlet(u32),
+    Flow(u32),
+}
+
+/// What one tick does at most, so that others do not wait for it long.
+const ENDS: usize = 256;
+const LOOKS: u32 = 2048;
+const CLOSING_READS: usize = 64;
+
+impl Udp {
+    pub(crate) fn new(shared: Arc<Shared>, bounds: &Bounds) -> Self {
+        Self {
+            inlets: Vec::new(),
+            inward: Inward::new(),
+            outward: Outward::new(),
+            flows: Flows::new(shared, bounds),
+            sweep: Sweep::new(bounds.drain_time),
+        }
+    }
+
+    pub(crate) fn mishaps(&self) -> &Arc<Mishaps> {
+        &self.flows.mishaps
+    }
+
+    /// Flows of this worker.
+    pub(crate) fn flows(&self) -> usize {
+        self.flows.table.len()
+    }
+
+    /// Serves a socket that [`prepare`] was called for before it was bound. `port` is that of the plan's listeners.
+    pub(crate) fn listen(
+        &mut self,
+        epoll: BorrowedFd<'_>,
+        socket: OwnedFd,
+        local: SocketAddr,
+        port: u16,
+    ) -> io::Result<usize> {
+        let number = self.inlets.iter().position(Option::is_none).unwrap_or(self.inlets.len());
+        epoll::add(epoll, &socket, Token::Inlet(number as u32).data(), epoll::EventFlags::IN)?;
+        let inlet = Some(Inlet { socket, local, port, no_runs_until: None });
+        match self.inlets.get_mut(number) {
+            Some(place) => *place = inlet,
+            None => self.inlets.push(inlet),
+        }
+        Ok(number)
+    }
+
+    /// Reads what still waits at a socket, then closes it. Flows that came through it end, for nothing can answer them.
+    pub(crate) fn close(&mut self, number: usize, ctx: &mut Context<'_>) {
+        let Some(inlet) = self.inlets.get(number).and_then(Option::as_ref) else { return };
+        // Senders that do not stop would hold up the end for ever.
+        for _ in 0..CLOSING_READS {
+            if self.inward.read(number as u32, inlet, &mut self.flows, ctx) {
+                break;
+            }
+        }
+        self.flush(ctx);
+        for slot in 0..self.flows.table.slots() {
+            if self.flows.table.get(slot).is_some_and(|flow| flow.inlet as usize == number) {
+                self.flows.end(slot, Ending::Drained, ctx);
+            }
+        }
+        self.inlets[number] = None;
+    }
+
+    /// Does what an event of epoll with this token is about. [`flush`](Self::flush) must follow before epoll is asked
+    /// again.
+    pub(crate) fn ready(&mut self, token: u64, ctx: &mut Context<'_>) {
+        match Token::from(token) {
+            Token::Inlet(number) => {
+                if let Some(inlet) = self.inlets.get(number as usize).and_then(Option::as_ref) {
+                    self.inward.read(number, inlet, &mut self.flows, ctx);
+                }
+            }
+            Token::Flow(slot) => self.outward.read(slot, &mut self.flows, &mut self.inlets, ctx),
+        }
+    }
+
+    /// Sends the answers that were gathered.
+    pub(crate) fn flush(&mut self, ctx: &Context<'_>) {
+        self.outward.flush(&mut self.inlets, &self.flows, ctx);
+    }
+
+    /// The snapshot of the context is a new one: flows are held against it, some now and some with each tick.
+    pub(crate) fn replanned(&mut self) {
+        self.sweep.start();
+    }
+
+    /// To be called about ten times a second.
+    pub(crate) fn tick(&mut self, ctx: &mut Context<'_>) {
+        self.flows.end_idle(ENDS, ctx);
+        self.sweep.step(LOOKS, &mut self.flows, ctx);
+        self.sweep.end_due(ENDS, &mut self.flows, ctx);
+    }
+
+    /// Ends every flow.
+    pub(crate) fn end_all(&mut self, ending: Ending, ctx: &mut Context<'_>) {
+        self.flush(ctx);
+        for slot in 0..self.flows.table.slots() {
+            self.flows.end(slot, ending, ctx);
+        }
+    }
+}
+
+/// Sets up a socket that is about to be bound, so that even its first datagram says where it was sent to.
+pub(crate) fn prepare(socket: BorrowedFd<'_>, local: SocketAddr) -> io::Result<()> {
+    datagram::tell_local_address(socket, local)?;
+    // Neither is needed: without the first, bursts are lost earlier, without the second they cost more.
+    let _ = rustix::net::sockopt::set_socket_recv_buffer_size(socket, RECEIVE_BUFFER);
+    let _ = datagram::receive_runs(socket);
+    Ok(())
+}
+
+/// As much as the machine permits: thousands of small datagrams may come while a worker is busy elsewhere.
+const RECEIVE_BUFFER: usize = 4 << 20;
+
+/// Set in the token of every event that is for [`Udp::ready`], and of no other.
+pub(crate) const TOKEN: u64 = 1 << 62;
+
+impl Token {
+    fn data(self) -> epoll::EventData {
+        epoll::EventData::new_u64(match self {
+            Self::Inlet(number) => TOKEN | u64::from(number) << 1,
+            Self::Flow(slot) => TOKEN | u64::from(slot) << 1 | 1,
+        })
+    }
+}
+
+impl From<u64> for Token {
+    fn from(data: u64) -> Self {
+        let number = (data >> 1) as u32;
+        if data & 1 == 0 { Self::Inlet(number) } else { Self::Flow(number) }
+    }
+}

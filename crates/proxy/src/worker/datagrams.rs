@@ -1,0 +1,135 @@
+//! The worker as its datagram flows see it: bounds, counters and log.
+
+use std::net::IpAddr;
+
+use tidegate_plan::{Connection, ListenerHandle, Transport};
+
+use super::Worker;
+use crate::Ending;
+use crate::observe::{LogWriter, Record, Refused};
+use crate::shared::Shared;
+use crate::snapshot::Snapshot;
+use crate::udp::{Context, FlowRecord, Host, Udp};
+
+impl Worker {
+    /// Lets the flows do something with all that a worker lends them.
+    pub(super) fn with_flows<R>(&mut self, act: impl FnOnce(&mut Udp, &mut Context<'_>) -> R) -> R {
+        let kit = &mut self.kit;
+        let mut desk = Desk {
+            shared: &self.shared,
+            snapshot: &kit.snapshot,
+            log: self.log.as_mut(),
+            worker: kit.number,
+            now: kit.now,
+            wall: kit.wall,
+        };
+        let mut context = Context {
+            snapshot: &kit.snapshot,
+            epoll: std::os::fd::AsFd::as_fd(&self.epoll),
+            now: kit.now,
+            counters: &self.shared.counters[kit.number],
+            random: &mut kit.random,
+            host: &mut desk,
+        };
+        act(&mut self.udp, &mut context)
+    }
+}
+
+struct Desk<'w> {
+    shared: &'w Shared,
+    snapshot: &'w Snapshot,
+    log: Option<&'w mut LogWriter>,
+    worker: usize,
+    now: std::time::Instant,
+    wall: std::time::SystemTime,
+}
+
+impl Host for Desk<'_> {
+    fn enter(&mut self, listener: &ListenerHandle, client: IpAddr) -> Result<(), Ending> {
+        let bounds = &self.shared.settings.bounds;
+        let Some(serving) = self.snapshot.listeners.of(&listener.id) else { return Ok(()) };
+        if !self.shared.sources.enter(client, bounds.connections_per_source) {
+            return Err(Ending::TooManyForSource);
+        }
+        if !serving.enter(bounds.connections_per_listener) {
+            self.shared.sources.leave(client);
+            return Err(Ending::TooManyForListener);
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self, listener: &ListenerHandle, client: IpAddr) {
+        self.shared.sources.leave(client);
+        // A listener that is gone has nothing to count.
+        if let Some(serving) = self.snapshot.listeners.of(&listener.id) {
+            serving.leave();
+        }
+    }
+
+    fn ended(&mut self, flow: &FlowRecord<'_>) {
+        let (up, down) = (flow.up.bytes, flow.down.bytes);
+        if let Some(serving) = flow.listener.and_then(|listener| self.snapshot.listeners.of(&listener.id)) {
+            let cell = serving.stats.cell(self.worker);
+            cell.taken();
+            cell.carried(up, down);
+            cell.ended(flow.ending);
+        }
+        if let Some(backend) = flow.backend {
+            let cell = backend.stats.cell(self.worker);
+            cell.connected();
+            cell.carried(up, down);
+        }
+        if let Some(route) = flow.rule.and_then(|rule| self.snapshot.routes.of(&rule.route().id)) {
+            let cell = route.cell(self.worker);
+            cell.connected();
+            cell.carried(up, down);
+        }
+        self.write(flow);
+    }
+
+    /// A stranger can send such datagrams without end, so that only some of them are written down.
+    fn refused(&mut self, flow: &FlowRecord<'_>) {
+        if !self.shared.journal.wants(self.wall) {
+            return;
+        }
+        let mut steps = Vec::new();
+        if matches!(flow.ending, Ending::Refused(_)) {
+            let connection = Connection { local: flow.local, transport: Transport::Udp, hello: None };
+            let _ = self.snapshot.tables.admit(&connection, &mut steps);
+        }
+        self.shared.journal.keep(Refused {
+            at: self.wall,
+            client: flow.client,
+            local: flow.local,
+            sni: None,
+            listener: flow.listener.map(|listener| listener.id.clone()),
+            ending: flow.ending,
+            detail: None,
+            steps,
+        });
+        self.write(flow);
+    }
+}
+
+impl Desk<'_> {
+    fn write(&mut self, flow: &FlowRecord<'_>) {
+        let Some(log) = &mut self.log else { return };
+        log.write(&Record {
+            start: self.wall - self.now.duration_since(flow.began),
+            protocol: "UDP",
+            client: flow.client,
+            local: flow.local,
+            sni: None,
+            tls: None,
+            listener: flow.listener.map(|listener| &listener.id),
+            route: flow.rule.map(|rule| &rule.route().id),
+            backend: flow.backend.map(|backend| &backend.plan.id),
+            endpoint: flow.endpoint,
+            up: flow.up.bytes,
+            down: flow.down.bytes,
+            duration: flow.ended.duration_since(flow.began),
+            ending: flow.ending,
+            detail: None,
+        });
+    }
+}
