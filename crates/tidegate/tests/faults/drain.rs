@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
+use crate::loopback::Tidegate;
 use crate::loopback::manifests::{gateway, service, tcp, tcp_route};
 use crate::loopback::traffic::{echo, round_trip, wait_end};
-use crate::loopback::{Tidegate, until};
+use crate::support::wait_for;
 
 const PORT: u16 = 20_001;
 
@@ -23,8 +24,15 @@ fn live_connections_finish_and_nobody_new_is_let_in() {
     let mut live = tidegate.connect(PORT);
     round_trip(&mut live, b"before").unwrap();
     tidegate.signal(Signal::TERM);
-    until("it says that it drains", || tidegate.ask("/readyz").filter(|answer| answer == "draining\n"));
-    until("the port is closed", || std::net::TcpStream::connect(tidegate.at(PORT)).is_err().then_some(()));
+    wait_for("it says that it drains", || tidegate.ask("/readyz").filter(|answer| answer == "draining\n"));
+    let is_open = || std::net::TcpStream::connect(tidegate.at(PORT)).is_ok();
+    wait_for("the port is closed", || (!is_open()).then_some(()));
+    // Longer than it takes to try again what could not be opened.
+    let closed = Instant::now();
+    while closed.elapsed() < Duration::from_millis(1500) {
+        assert!(!is_open(), "the port is open again");
+        std::thread::sleep(Duration::from_millis(50));
+    }
     round_trip(&mut live, b"while it drains").unwrap();
     let client = live.local_addr().unwrap();
     drop(live);
