@@ -4,9 +4,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
+use crate::loopback::Tidegate;
 use crate::loopback::manifests::{gateway, service, tcp, tcp_route};
 use crate::loopback::traffic::{echo, nobody, round_trip, wait_end};
-use crate::loopback::{Tidegate, until};
+use crate::support::wait_for;
 
 const PORT: u16 = 20_001;
 
@@ -100,13 +101,13 @@ fn an_endpoint_that_comes_back_is_used_again() {
         let mut stream = tidegate.connect(PORT);
         wait_end(&mut stream);
     }
-    let listener = until("the port is free again", || std::net::TcpListener::bind(address).ok());
+    let listener = wait_for("the port is free again", || std::net::TcpListener::bind(address).ok());
     std::thread::spawn(move || {
         for mut stream in listener.incoming().map_while(Result::ok) {
             let _ = stream.write_all(b"back");
         }
     });
-    until("it is asked again", || {
+    wait_for("it is asked again", || {
         let mut greeting = String::new();
         tidegate.connect(PORT).read_to_string(&mut greeting).ok().filter(|_| greeting == "back")
     });

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
+use crate::loopback::Tidegate;
 use crate::loopback::manifests::{gateway, service, tcp, tcp_route};
 use crate::loopback::traffic::{greeter, round_trip, wait_end};
-use crate::loopback::{Tidegate, until};
+use crate::support::wait_for;
 
 const PORT: u16 = 20_001;
 
@@ -27,7 +28,7 @@ fn arrive(tidegate: &Tidegate) -> (TcpStream, u8) {
 }
 
 fn wait_served_by(tidegate: &Tidegate, name: u8) {
-    until(&format!("backend {}", name as char), || (arrive(tidegate).1 == name).then_some(()));
+    wait_for(&format!("backend {}", name as char), || (arrive(tidegate).1 == name).then_some(()));
 }
 
 #[test]
@@ -78,7 +79,7 @@ fn a_swapped_link_changes_all_files_at_once() {
     };
     publish("..2026_1", &a);
     symlink("..data/route.yaml", folder.join("route.yaml")).unwrap();
-    until("the route is there", || {
+    wait_for("the route is there", || {
         let mut stream = tidegate.connect(PORT);
         matches!(stream.read(&mut [0]), Ok(1)).then_some(())
     });
@@ -94,7 +95,7 @@ fn a_swapped_link_changes_all_files_at_once() {
 fn a_bad_file_keeps_what_was_good() {
     let (a, b) = (greeter(b'a'), greeter(b'b'));
     let edge = gateway(&[tcp("tcp", PORT)]);
-    let tidegate = Tidegate::start(&[("edge.yaml", &edge), ("route.yaml", &route_to(a))], &[]);
+    let mut tidegate = Tidegate::start(&[("edge.yaml", &edge), ("route.yaml", &route_to(a))], &[]);
     let (mut live, _) = arrive(&tidegate);
     for bad in [
         "kind: [",
@@ -102,10 +103,12 @@ fn a_bad_file_keeps_what_was_good() {
         &route_to(b).replace("kind: TCPRoute", "kind: TCPRoute\n  bad: indent"),
     ] {
         tidegate.write("route.yaml", bad);
-        until("a problem is counted", || (tidegate.metric("tidegate_manifest_problems") > 0.0).then_some(()));
+        wait_for("a problem is counted", || {
+            (tidegate.metric("tidegate_manifest_problems") > 0.0).then_some(())
+        });
         assert_eq!(arrive(&tidegate).1, b'a', "{bad}");
         tidegate.write("route.yaml", &route_to(a));
-        until("no problem", || (tidegate.metric("tidegate_manifest_problems") == 0.0).then_some(()));
+        wait_for("no problem", || (tidegate.metric("tidegate_manifest_problems") == 0.0).then_some(()));
     }
     tidegate.wait_told("last good state");
     round_trip(&mut live, b"not touched").unwrap();

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::loopback::manifests::{gateway, passthrough, service, tcp, tcp_route};
 use crate::loopback::traffic::{connect, echo, round_trip};
-use crate::loopback::{Tidegate, own_address, until};
+use crate::loopback::{Tidegate, own_address};
+use crate::support::wait_for;
 
 const PORT: u16 = 20_001;
 const FILES: usize = 128;
@@ -18,7 +19,7 @@ fn accepting_pauses_without_spinning_and_goes_on() {
     let text = gateway(&[tcp("tcp", PORT), passthrough("tls", PORT + 1, "a.example.com")])
         + &tcp_route("route", "tcp", &[("backend", 1)])
         + &service("backend", &[echo()]);
-    let tidegate = Tidegate::start_by(shell, own_address(), &[("all.yaml", &text)], &[]);
+    let mut tidegate = Tidegate::start_by(shell, own_address(), &[("all.yaml", &text)], &[]);
 
     // Two files each: these fit.
     let mut live: Vec<_> = (0..20).map(|_| tidegate.connect(PORT)).collect();
@@ -29,7 +30,7 @@ fn accepting_pauses_without_spinning_and_goes_on() {
     let waiting: Vec<_> = (0..FILES).map(|_| connect(tidegate.at(PORT + 1))).collect();
     tidegate.wait_told("accepting no connections for a moment");
     let (began, used) = (Instant::now(), tidegate.processor_time());
-    until("a second without a file to spare", || (began.elapsed() > Duration::from_secs(1)).then_some(()));
+    wait_for("a second without a file to spare", || (began.elapsed() > Duration::from_secs(1)).then_some(()));
     let used = tidegate.processor_time() - used;
     assert!(used < Duration::from_millis(300), "it used {used:?} in a second");
     for stream in &mut live {
@@ -38,7 +39,7 @@ fn accepting_pauses_without_spinning_and_goes_on() {
 
     drop(waiting);
     drop(live);
-    until("new connections are served", || {
+    wait_for("new connections are served", || {
         let mut stream = tidegate.connect(PORT);
         round_trip(&mut stream, b"again").ok()
     });

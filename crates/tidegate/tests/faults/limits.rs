@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use crate::loopback::Tidegate;
 use crate::loopback::manifests::{gateway, service, tcp, tcp_route};
 use crate::loopback::traffic::{echo, round_trip, wait_end};
-use crate::loopback::until;
+use crate::support::wait_for;
 
 const PORT: u16 = 20_001;
 
@@ -36,7 +36,7 @@ fn assert_full(tidegate: &Tidegate, mut live: Vec<TcpStream>, ending: &str, limi
         round_trip(stream, b"not touched").unwrap();
     }
     live.pop();
-    until("there is room", || round_trip(&mut tidegate.connect(PORT), b"fits again").ok());
+    wait_for("there is room", || round_trip(&mut tidegate.connect(PORT), b"fits again").ok());
     drop(live);
     tidegate.wait_active(0);
 }

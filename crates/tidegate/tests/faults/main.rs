@@ -4,6 +4,8 @@
 
 #[path = "../loopback/mod.rs"]
 mod loopback;
+#[path = "../support/mod.rs"]
+mod support;
 
 mod backends;
 mod changes;
@@ -14,4 +16,5 @@ mod limits;
 mod log;
 mod ports;
 mod resets;
+mod slow;
 mod times;

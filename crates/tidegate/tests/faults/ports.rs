@@ -8,7 +8,8 @@ use rustix::process::Signal;
 use crate::loopback::manifests::{gateway, passthrough, service, tcp, tcp_route, tls_route};
 use crate::loopback::tls::client_hello;
 use crate::loopback::traffic::{echo, greeter, round_trip};
-use crate::loopback::{Tidegate, own_address, until};
+use crate::loopback::{Tidegate, own_address};
+use crate::support::wait_for;
 
 const PORT: u16 = 20_001;
 
@@ -28,7 +29,7 @@ fn a_port_that_another_process_has_is_said_and_taken_when_free() {
     round_trip(&mut tidegate.connect(PORT + 1), b"others serve").unwrap();
 
     drop(taken);
-    until("the port is served", || (tidegate.programmed("taken").0 == "True").then_some(()));
+    wait_for("the port is served", || (tidegate.programmed("taken").0 == "True").then_some(()));
     round_trip(&mut tidegate.connect(PORT), b"free at last").unwrap();
 }
 
@@ -50,7 +51,7 @@ fn two_tidegates_never_share_a_port() {
         assert_eq!(greeting(&mut first.connect(PORT)), b'1');
     }
     drop(first);
-    until("the port is taken over", || (second.programmed("tcp").0 == "True").then_some(()));
+    wait_for("the port is taken over", || (second.programmed("tcp").0 == "True").then_some(()));
     assert_eq!(greeting(&mut TcpStream::connect(at_first).unwrap()), b'2');
 }
 
@@ -68,7 +69,7 @@ fn queue_while_stopped(tidegate: &Tidegate, port: u16, change: impl FnOnce(&Tide
     let clients = (0..200).map(|_| tidegate.connect(port)).collect();
     change(tidegate);
     tidegate.signal(Signal::CONT);
-    until("the change is taken", || (tidegate.changes() > before).then_some(()));
+    wait_for("the change is taken", || (tidegate.changes() > before).then_some(()));
     clients
 }
 
@@ -104,5 +105,5 @@ fn what_waits_at_a_port_that_is_closed_is_still_taken() {
         assert!(result.is_ok(), "client {number}: {result:?}");
         client.write_all(b"bye").unwrap();
     }
-    until("the port is closed", || TcpStream::connect(tidegate.at(PORT + 1)).is_err().then_some(()));
+    wait_for("the port is closed", || TcpStream::connect(tidegate.at(PORT + 1)).is_err().then_some(()));
 }

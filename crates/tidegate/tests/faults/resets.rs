@@ -3,12 +3,14 @@
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 
+use crate::loopback::Tidegate;
 use crate::loopback::manifests::{
     gateway, passthrough, secret, service, tcp, tcp_route, terminate, tls_route,
 };
-use crate::loopback::tls::{Authority, client_hello};
+use crate::loopback::tls::client_hello;
 use crate::loopback::traffic::{echo, reset, round_trip, serve, wait_end};
-use crate::loopback::{Tidegate, until};
+use crate::support::certificate::Authority;
+use crate::support::wait_for;
 
 const TLS: u16 = 20_443;
 const ECHO: u16 = 20_001;
@@ -27,7 +29,7 @@ fn a_reset_at_any_step_leaves_nothing_behind() {
     });
     let text = gateway(&[
         passthrough("pass", TLS, "a.example.com"),
-        terminate("term", TLS, "b.example.com", "web"),
+        terminate("term", TLS, "b.example.com", &["web"]),
         tcp("echo", ECHO),
         tcp("resets", RESETS),
         tcp("silent", SILENT),
@@ -39,7 +41,7 @@ fn a_reset_at_any_step_leaves_nothing_behind() {
         + &service("echo", &[echo()])
         + &service("resets", &[resetting])
         + &service("silent", &[hole])
-        + &secret("web", &Authority::new().issue("b.example.com"));
+        + &secret("web", &Authority::new("CA").issue(&["b.example.com"]));
     let tidegate = Tidegate::start(&[("all.yaml", &text)], &["--connect-time=1s"]);
     round_trip(&mut tidegate.connect(ECHO), b"all is well").unwrap();
     tidegate.wait_active(0);
@@ -73,7 +75,7 @@ fn a_reset_at_any_step_leaves_nothing_behind() {
     });
 
     tidegate.wait_active(0);
-    until("no file is left open", || (tidegate.metric("process_open_fds") <= files).then_some(()));
+    wait_for("no file is left open", || (tidegate.metric("process_open_fds") <= files).then_some(()));
     assert_eq!(tidegate.ended("client_reset"), 2 * COUNT);
     assert_eq!(tidegate.ended("backend_reset"), COUNT);
     assert_eq!(tidegate.ended("connect_timeout"), COUNT);

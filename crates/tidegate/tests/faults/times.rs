@@ -8,8 +8,9 @@ use crate::loopback::Tidegate;
 use crate::loopback::manifests::{
     gateway, passthrough, secret, service, tcp, tcp_route, terminate, tls_route,
 };
-use crate::loopback::tls::{Authority, client_hello};
+use crate::loopback::tls::client_hello;
 use crate::loopback::traffic::{echo, round_trip, serve, wait_end};
+use crate::support::certificate::Authority;
 
 const PORT: u16 = 20_001;
 
@@ -19,19 +20,19 @@ fn start(flags: &[&str]) -> Tidegate {
         while matches!(stream.read(&mut [0; 1024]), Ok(1..)) {}
         std::thread::sleep(Duration::from_secs(60));
     });
-    let authority = Authority::new();
+    let authority = Authority::new("CA");
     let text = gateway(&[
         tcp("echo", PORT),
         tcp("silent", PORT + 1),
         passthrough("pass", PORT + 2, "a.example.com"),
-        terminate("term", PORT + 2, "b.example.com", "web"),
+        terminate("term", PORT + 2, "b.example.com", &["web"]),
     ]) + &tcp_route("echo", "echo", &[("echo", 1)])
         + &tcp_route("silent", "silent", &[("silent", 1)])
         + &tls_route("pass", "pass", "a.example.com", &[("echo", 1)])
         + &tls_route("term", "term", "b.example.com", &[("echo", 1)])
         + &service("echo", &[echo()])
         + &service("silent", &[silent])
-        + &secret("web", &authority.issue("b.example.com"));
+        + &secret("web", &authority.issue(&["b.example.com"]));
     Tidegate::start(&[("all.yaml", &text)], flags)
 }
 

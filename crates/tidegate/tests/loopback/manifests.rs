@@ -1,12 +1,13 @@
-//! Manifests for the Gateway `edge` and what belongs to it.
+//! Manifests whose number of listeners, backends and endpoints differs from test to test, each with `---` behind it.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
 
-use super::tls::Issued;
+use crate::support::certificate::Identity;
+pub(crate) use crate::support::manifest::{passthrough, tcp, terminate};
 
 /// A Gateway named `edge`.
-pub fn gateway(listeners: &[String]) -> String {
+pub(crate) fn gateway(listeners: &[String]) -> String {
     format!(
         "apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
@@ -20,29 +21,12 @@ spec:
     )
 }
 
-pub fn tcp(name: &str, port: u16) -> String {
-    format!("  - {{name: {name}, port: {port}, protocol: TCP}}\n")
-}
-
-pub fn passthrough(name: &str, port: u16, hostname: &str) -> String {
-    format!(
-        "  - {{name: {name}, port: {port}, protocol: TLS, hostname: \"{hostname}\", tls: {{mode: Passthrough}}}}\n"
-    )
-}
-
-/// With the certificate of a Secret.
-pub fn terminate(name: &str, port: u16, hostname: &str, secret: &str) -> String {
-    format!(
-        "  - {{name: {name}, port: {port}, protocol: TLS, hostname: \"{hostname}\", tls: {{mode: Terminate, certificateRefs: [{{name: {secret}}}]}}}}\n"
-    )
-}
-
 /// From a listener to Services, each with its weight.
-pub fn tcp_route(name: &str, listener: &str, backends: &[(&str, u32)]) -> String {
+pub(crate) fn tcp_route(name: &str, listener: &str, backends: &[(&str, u32)]) -> String {
     route("TCPRoute", name, listener, "", backends)
 }
 
-pub fn tls_route(name: &str, listener: &str, hostname: &str, backends: &[(&str, u32)]) -> String {
+pub(crate) fn tls_route(name: &str, listener: &str, hostname: &str, backends: &[(&str, u32)]) -> String {
     route("TLSRoute", name, listener, &format!("  hostnames: [\"{hostname}\"]\n"), backends)
 }
 
@@ -67,7 +51,7 @@ spec:
 }
 
 /// At port 80; `name` may have a namespace before it.
-pub fn service(name: &str, endpoints: &[SocketAddr]) -> String {
+pub(crate) fn service(name: &str, endpoints: &[SocketAddr]) -> String {
     let (namespace, name) = name.split_once('/').unwrap_or(("default", name));
     let endpoints: Vec<String> = endpoints.iter().map(ToString::to_string).collect();
     format!(
@@ -84,21 +68,6 @@ spec: {{ports: [{{port: 80}}]}}
     )
 }
 
-pub fn secret(name: &str, issued: &Issued) -> String {
-    let indented = |pem: &str| pem.trim_end().replace('\n', "\n    ");
-    format!(
-        "apiVersion: v1
-kind: Secret
-metadata: {{name: {name}}}
-type: kubernetes.io/tls
-stringData:
-  tls.crt: |
-    {}
-  tls.key: |
-    {}
----
-",
-        indented(&issued.certificate),
-        indented(&issued.key)
-    )
+pub(crate) fn secret(name: &str, identity: &Identity) -> String {
+    crate::support::manifest::secret(name, identity) + "---\n"
 }

@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use rustix::net::sockopt::set_socket_linger;
 
-use super::PATIENCE;
+use crate::support::PATIENCE;
 
-pub fn connect(to: SocketAddr) -> TcpStream {
+pub(crate) fn connect(to: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(to).unwrap();
     patient(stream)
 }
 
 /// A read that never ends fails the test instead of stopping it.
-pub fn patient(stream: TcpStream) -> TcpStream {
+pub(crate) fn patient(stream: TcpStream) -> TcpStream {
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.set_write_timeout(Some(PATIENCE)).unwrap();
     stream.set_nodelay(true).unwrap();
@@ -23,7 +23,7 @@ pub fn patient(stream: TcpStream) -> TcpStream {
 }
 
 /// A backend that sends back what it gets, for as long as the test program runs.
-pub fn echo() -> SocketAddr {
+pub(crate) fn echo() -> SocketAddr {
     serve(|mut stream| {
         let mut buffer = vec![0; 64 * 1024];
         while let Ok(count @ 1..) = stream.read(&mut buffer) {
@@ -36,7 +36,7 @@ pub fn echo() -> SocketAddr {
 }
 
 /// A backend that greets with its name and then sends back what it gets.
-pub fn greeter(name: u8) -> SocketAddr {
+pub(crate) fn greeter(name: u8) -> SocketAddr {
     serve(move |mut stream| {
         let mut buffer = [0; 1024];
         let _ = stream.write_all(&[name]);
@@ -49,7 +49,7 @@ pub fn greeter(name: u8) -> SocketAddr {
 }
 
 /// A backend that treats each connection alike.
-pub fn serve(treat: impl Fn(TcpStream) + Clone + Send + 'static) -> SocketAddr {
+pub(crate) fn serve(treat: impl Fn(TcpStream) + Clone + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
@@ -62,12 +62,12 @@ pub fn serve(treat: impl Fn(TcpStream) + Clone + Send + 'static) -> SocketAddr {
 }
 
 /// Where nobody listens.
-pub fn nobody() -> SocketAddr {
+pub(crate) fn nobody() -> SocketAddr {
     (super::own_address(), 9).into()
 }
 
 /// Sends bytes and wants the same back.
-pub fn round_trip(stream: &mut (impl Read + Write), bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn round_trip(stream: &mut (impl Read + Write), bytes: &[u8]) -> io::Result<()> {
     stream.write_all(bytes)?;
     stream.flush()?;
     let mut back = vec![0; bytes.len()];
@@ -77,13 +77,13 @@ pub fn round_trip(stream: &mut (impl Read + Write), bytes: &[u8]) -> io::Result<
 }
 
 /// Closes so that the peer sees a reset.
-pub fn reset(stream: TcpStream) {
+pub(crate) fn reset(stream: TcpStream) {
     set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
     drop(stream);
 }
 
 /// How the peer ended it: `true` for a reset, `false` for an end in order.
-pub fn wait_end(stream: &mut TcpStream) -> bool {
+pub(crate) fn wait_end(stream: &mut TcpStream) -> bool {
     let mut buffer = [0; 4096];
     loop {
         match stream.read(&mut buffer) {

@@ -10,7 +10,7 @@ use crate::loopback::Tidegate;
 use crate::loopback::manifests::{
     gateway, passthrough, secret, service, tcp, tcp_route, terminate, tls_route,
 };
-use crate::loopback::tls::Authority;
+use crate::support::certificate::Authority;
 
 pub(crate) const TCP_PORT: u16 = 20_001;
 pub(crate) const TLS_PORT: u16 = 20_443;
@@ -29,7 +29,7 @@ impl Changes {
     pub(crate) fn new() -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        Self { authority: Authority::new(), backends: echoes(&runtime), _runtime: runtime }
+        Self { authority: Authority::new("CA"), backends: echoes(&runtime), _runtime: runtime }
     }
 
     /// What there is at the beginning.
@@ -71,14 +71,14 @@ impl Changes {
         let own = [
             tcp("tcp", TCP_PORT),
             passthrough("passed", TLS_PORT, "*.passed.test"),
-            terminate("terminated", TLS_PORT, "*.terminated.test", "certificate"),
+            terminate("terminated", TLS_PORT, "*.terminated.test", &["certificate"]),
         ];
         gateway(&[&own[..], more].concat())
     }
 
     /// A new one each time.
     fn certificate(&self) -> String {
-        secret("certificate", &self.authority.issue(TERMINATED))
+        secret("certificate", &self.authority.issue(&[TERMINATED]))
     }
 
     fn passed(&self, weight: usize) -> String {

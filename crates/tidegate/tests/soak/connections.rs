@@ -15,8 +15,10 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 
 use crate::changes::{PASSED, TCP_PORT, TERMINATED, TLS_PORT};
-use crate::loopback::tls::{Authority, client_hello, server_name};
-use crate::loopback::{PATIENCE, Tidegate};
+use crate::loopback::Tidegate;
+use crate::loopback::tls::{client, client_hello, server_name};
+use crate::support::PATIENCE;
+use crate::support::certificate::Authority;
 
 pub(crate) struct Load {
     runtime: Runtime,
@@ -72,7 +74,7 @@ impl Load {
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let shared = Arc::new(Shared {
             proxy: tidegate.ip,
-            connector: TlsConnector::from(authority.client()),
+            connector: TlsConnector::from(client(authority)),
             hello: client_hello(PASSED),
             stop: AtomicBool::new(false),
             round_trips: AtomicU64::new(0),

@@ -6,6 +6,8 @@
 
 #[path = "../loopback/mod.rs"]
 mod loopback;
+#[path = "../support/mod.rs"]
+mod support;
 
 mod changes;
 mod connections;
@@ -20,10 +22,12 @@ use crate::connections::Load;
 struct Size {
     connections: usize,
     changes: usize,
+    /// Between two changes, for traffic.
+    pause: Duration,
 }
 
-const SMALL: Size = Size { connections: 200, changes: 48 };
-const FULL: Size = Size { connections: 2_000, changes: 500 };
+const SMALL: Size = Size { connections: 200, changes: 48, pause: Duration::from_millis(100) };
+const FULL: Size = Size { connections: 2_000, changes: 500, pause: Duration::from_millis(150) };
 
 /// What memory may differ by between two looks at it, for no reason.
 const NOISE: u64 = 4 << 20;
@@ -31,7 +35,7 @@ const NOISE: u64 = 4 << 20;
 #[test]
 fn live_connections_outlive_changes() {
     let full = std::env::var_os("SOAK").is_some_and(|value| value == "full");
-    let Size { connections, changes } = if full { FULL } else { SMALL };
+    let Size { connections, changes, pause } = if full { FULL } else { SMALL };
     let manifests = Changes::new();
     let files = manifests.files();
     let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
@@ -49,6 +53,7 @@ fn live_connections_outlive_changes() {
         slowest = slowest.max(before.elapsed());
         memory.push(tidegate.memory());
         load.assert_well();
+        std::thread::sleep(pause);
     }
     let took = began.elapsed();
     let carried = load.stop();
