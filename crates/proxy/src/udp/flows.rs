@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use tidegate_plan::Reason;
 
+use crate::observe::Mishaps;
 use crate::udp::context::Context;
 use crate::udp::flow::{Decided, Flow, Reached, Runs, decide};
 use crate::udp::index::Shared;
-use crate::udp::record::Mishaps;
 use crate::udp::table::{Key, Table};
 use crate::udp::uplink;
 use crate::udp::uplinks::Uplinks;
@@ -51,11 +51,11 @@ const TRIES: usize = 3;
 const SHORTAGE: Duration = Duration::from_millis(500);
 
 impl Flows {
-    pub(super) fn new(shared: Arc<Shared>, bounds: &Bounds) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, bounds: &Bounds, mishaps: Arc<Mishaps>) -> Self {
         Self {
             table: Table::new(),
             shared,
-            mishaps: Arc::default(),
+            mishaps,
             uplinks: Uplinks::default(),
             idle_time: bounds.udp_idle_time,
             short_until: None,

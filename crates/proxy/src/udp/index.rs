@@ -52,6 +52,7 @@ impl Shared {
         }
     }
 
+    #[cfg(test)]
     pub(crate) fn flows(&self) -> usize {
         self.flows.load(Relaxed)
     }

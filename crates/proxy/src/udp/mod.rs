@@ -29,8 +29,9 @@ use self::flows::Flows;
 pub(crate) use self::index::Shared;
 use self::inward::Inward;
 use self::outward::Outward;
-pub(crate) use self::record::{FlowRecord, Mishaps, Traffic};
+pub(crate) use self::record::FlowRecord;
 use self::sweep::Sweep;
+use crate::observe::Mishaps;
 use crate::sys::datagram;
 use crate::{Bounds, Ending};
 
@@ -66,21 +67,23 @@ const LOOKS: u32 = 2048;
 const CLOSING_READS: usize = 64;
 
 impl Udp {
-    pub(crate) fn new(shared: Arc<Shared>, bounds: &Bounds) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, bounds: &Bounds, mishaps: Arc<Mishaps>) -> Self {
         Self {
             inlets: Vec::new(),
             inward: Inward::new(),
             outward: Outward::new(),
-            flows: Flows::new(shared, bounds),
+            flows: Flows::new(shared, bounds, mishaps),
             sweep: Sweep::new(bounds.drain_time),
         }
     }
 
-    pub(crate) fn mishaps(&self) -> &Arc<Mishaps> {
+    #[cfg(test)]
+    pub(crate) fn mishaps(&self) -> &Mishaps {
         &self.flows.mishaps
     }
 
     /// Flows of this worker.
+    #[cfg(test)]
     pub(crate) fn flows(&self) -> usize {
         self.flows.table.len()
     }

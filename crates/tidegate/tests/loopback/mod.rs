@@ -141,7 +141,7 @@ impl Tidegate {
 
     /// Waits until so many connections are there.
     pub(crate) fn wait_active(&self, count: u64) {
-        wait_for(&format!("{count} connections"), || (self.active() == count).then_some(()));
+        wait_for(format!("{count} connections"), || (self.active() == count).then_some(()));
     }
 
     /// One object with its status.

@@ -81,6 +81,7 @@ impl<'b> Outbox<'b> {
         Self { messages: [NOTHING; BATCH], count: 0, parts: [IoSlice::new(&[]); BATCH], part_count: 0, runs }
     }
 
+    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.count == 0
     }
