@@ -8,8 +8,10 @@ FUZZ := $(TOOLS)/bin/cargo-fuzz
 FUZZ_VERSION := 0.13.2
 FUZZ_SECONDS ?= 60
 
-# What the tests and the demo call besides cargo.
-DEBIAN := gcc openssl curl jq socat
+# Programs besides cargo, each with its Debian package where that has another name.
+FOR_DEMO := gcc openssl curl socat
+FOR_TEST := $(FOR_DEMO) jq mosquitto redis-server dig:bind9-dnsutils dnsmasq:dnsmasq-base dropbear:dropbear-bin \
+  mosquitto_pub:mosquitto-clients redis-cli:redis-tools psql:postgresql-client initdb:postgresql
 
 export CARGO_TERM_COLOR ?= auto
 
@@ -17,6 +19,9 @@ export CARGO_TERM_COLOR ?= auto
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+demo: NEEDED := $(FOR_DEMO)
+test integration: NEEDED := $(FOR_TEST)
 
 demo: debian ## real servers, Tidegate in front of them, and what happens; DEMO=once ends by itself
 	@cargo build --quiet --package tidegate
@@ -47,10 +52,13 @@ fuzz: $(FUZZ) ## each fuzz target for FUZZ_SECONDS (60)
 	cd fuzz && for target in $$($(FUZZ) list); do \
 	  RUSTC_BOOTSTRAP=1 $(FUZZ) run $$target -s none -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
+# Installed without starting any service; servers are not in everybody's PATH.
 debian:
-	@missing=""; for tool in $(DEBIAN); do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
+	@PATH="$$PATH:/usr/sbin:$$(echo /usr/lib/postgresql/*/bin | tr ' ' :)"; missing=""; \
+	for needed in $(NEEDED); do command -v $${needed%%:*} >/dev/null || missing="$$missing $${needed##*:}"; done; \
 	if [ -n "$$missing" ]; then \
-	  if [ "$$(id -u)" = 0 ]; then apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing >/dev/null; \
+	  if [ "$$(id -u)" = 0 ]; then apt-get update -qq && \
+	    RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
 	  else echo "missing:$$missing (Debian: apt-get install$$missing)" >&2; exit 1; fi; fi
 
 $(DENY):

@@ -176,3 +176,42 @@ fn is_test(folder: &Path, name: &str) -> bool {
         is_source && fs::read_to_string(&path).unwrap().contains(&format!("fn {name}("))
     })
 }
+
+#[test]
+fn links_lead_somewhere() {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let folders = [root.to_owned(), root.join("docs"), root.join("examples")];
+    let mut links = 0;
+    for folder in folders {
+        for page in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if page.extension().is_none_or(|extension| extension != "md") {
+                continue;
+            }
+            let text = fs::read_to_string(&page).unwrap();
+            for link in text.split("](").skip(1).map(|rest| rest.split(')').next().unwrap()) {
+                let file = link.split('#').next().unwrap();
+                let is_there = link.contains("://") || folder.join(file).exists();
+                assert!(is_there, "{} in {}", link, page.display());
+                links += 1;
+            }
+        }
+    }
+    assert!(links > 20, "{links}");
+}
+
+/// Those of README.md that are about the examples; what would serve is only asked what it would.
+#[test]
+fn commands_of_the_readme_are_good_usage() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let text = fs::read_to_string(format!("{root}/README.md")).unwrap();
+    let lines = text.lines().map(|line| line.trim_start_matches("$ "));
+    let commands: Vec<&str> =
+        lines.filter(|line| line.starts_with("tidegate ") && line.contains(" examples/")).collect();
+    assert!(commands.len() >= 4, "{commands:?}");
+    for line in commands {
+        let words: Vec<&str> = line.split('#').next().unwrap().split_whitespace().skip(1).collect();
+        let dry_run = if words[0] == "run" { &["--dry-run"][..] } else { &[] };
+        let output = tidegate(&words).args(dry_run).current_dir(root).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{line}\n{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
