@@ -19,7 +19,8 @@ start() {
   started+=($!)
 }
 end_all() {
-  for id in "${started[@]}"; do kill -- "-$id" 2>/dev/null || true; done
+  # The id alone where the group is not there yet.
+  for id in "${started[@]}"; do kill -- "-$id" 2>/dev/null || kill "$id" 2>/dev/null || true; done
   wait
   rm -rf "$scratch"
 }
@@ -87,6 +88,7 @@ run_tidegate() {
   if grep -q 'cannot be bound' "$scratch/log"; then
     kill "$id"
     wait "$id"
+    unset 'started[-1]'
     return 1
   fi
 }
@@ -125,7 +127,7 @@ change() {
   say "A change while it runs. First a connection to the orders database, which stays open ..."
   mkfifo "$scratch/lines"
   start bash -c "exec $(client "$postgres" orders.db.example.com) < $scratch/lines > $scratch/answers 2> /dev/null"
-  exec 4> "$scratch/lines"
+  exec 4<> "$scratch/lines"
   echo 'before the change' >&4
   until_true grep 'egnahc eht erofeb' "$scratch/answers"
   say "... then a file with a route for the missing name is moved into the folder ..."
@@ -172,7 +174,7 @@ change
 meaning
 say "That was all."
 if [ "${DEMO:-}" = once ]; then exit; fi
-say "It goes on running until Ctrl-C. Try it, and change the files in $scratch:"
+say "It goes on running until Ctrl-C. Try it, and change the files in $scratch, which ends with it:"
 cat <<TRY
   $(client "$tls" vault.example.com)
   $(client "$tls" mqtt.example.com)
@@ -183,5 +185,6 @@ cat <<TRY
   $tidegate status --admin 127.0.0.1:$admin
   $tidegate refused --admin 127.0.0.1:$admin
   curl http://127.0.0.1:$admin/metrics
+  tail -f $scratch/access.log
 TRY
 wait

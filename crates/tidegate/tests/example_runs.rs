@@ -2,15 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that panics has said what is wrong")]
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::{TcpListener, UdpSocket};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
-use std::thread;
-use std::time::Duration;
+
+use support::{port, wait_for};
+use tempfile::TempDir;
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
 /// As the READMEs have it.
@@ -46,53 +47,64 @@ fn run_as_written(example: &str) {
     let readme = fs::read_to_string(format!("{EXAMPLES}/{example}/README.md")).unwrap();
     let (servers, steps) = commands(&readme);
     assert!(servers.len() >= 2 && steps.len() >= 2, "{servers:?} {steps:?}");
-
-    let folder = tempfile::tempdir().unwrap();
-    let examples = folder.path().join("examples");
-    copy(Path::new(&format!("{EXAMPLES}/{example}")), &examples.join(example));
-    fs::copy(format!("{EXAMPLES}/ca.crt"), examples.join("ca.crt")).unwrap();
-    let ports = move_ports(&examples.join(example));
-    let admin = format!("--admin 127.0.0.1:{}", free_port());
-
-    let mut running = Vec::new();
-    for server in servers {
-        let moved = with_ports(&server, &ports);
-        if server.starts_with("tidegate run") {
-            let log = folder.path().join("log");
-            running.push(Server::start(&format!("{moved} {admin} --access-log off 2> log"), folder.path()));
-            wait_until(&server, || fs::read_to_string(&log).is_ok_and(|log| log.contains("serving;")));
-            let log = fs::read_to_string(&log).unwrap();
-            assert!(!log.contains("Not served"), "{log}");
-        } else {
-            running.push(Server::start(&moved, folder.path()));
-            let port = ports.values().find(|port| moved.contains(&port.to_string())).unwrap();
-            let table = if server.contains("UDP") { "udp" } else { "tcp" };
-            wait_until(&server, || is_bound(table, *port));
-        }
+    let place = Place::new(example);
+    let _running: Vec<Server> = servers.iter().map(|server| place.start(server)).collect();
+    for (step, expected) in &steps {
+        place.take(step, expected);
     }
-    for (step, expected) in steps {
-        let moved = with_ports(&step, &ports);
-        match moved.strip_prefix("tidegate refused") {
+}
+
+/// An example of one's own, with ports that nobody has.
+struct Place {
+    folder: TempDir,
+    ports: BTreeMap<u16, u16>,
+    admin: String,
+}
+
+impl Place {
+    fn new(example: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let examples = folder.path().join("examples");
+        copy(Path::new(&format!("{EXAMPLES}/{example}")), &examples.join(example));
+        fs::copy(format!("{EXAMPLES}/ca.crt"), examples.join("ca.crt")).unwrap();
+        let ports = move_ports(&examples.join(example));
+        Self { folder, ports, admin: format!("--admin 127.0.0.1:{}", port::free()) }
+    }
+
+    /// Starts a server and waits until it serves.
+    fn start(&self, server: &str) -> Server {
+        let (folder, moved) = (self.folder.path(), with_ports(server, &self.ports));
+        if server.starts_with("tidegate run") {
+            let started = Server::start(&format!("{moved} {} --access-log off 2> log", self.admin), folder);
+            let log = || fs::read_to_string(folder.join("log")).unwrap_or_default();
+            wait_for(server, || log().contains("serving;").then_some(()));
+            assert!(!log().contains("Not served"), "{}", log());
+            return started;
+        }
+        let started = Server::start(&moved, folder);
+        let port = self.ports.values().find(|port| moved.contains(&port.to_string())).unwrap();
+        let table = if server.contains("UDP") { "udp" } else { "tcp" };
+        wait_for(server, || is_bound(table, *port).then_some(()));
+        started
+    }
+
+    /// Does a step; what it prints must have these words, or be nothing.
+    fn take(&self, step: &str, expected: &[String]) {
+        let (folder, moved) = (self.folder.path(), with_ports(step, &self.ports));
+        if let Some(more) = moved.strip_prefix("tidegate refused") {
+            let ask = format!("tidegate refused {}{more}", self.admin);
             // A connection is written down just after the client was told.
-            Some(more) => {
-                let ask = format!("tidegate refused {admin}{more}");
-                wait_until(&step, || {
-                    let (stdout, _) = shell(&ask, folder.path());
-                    expected.iter().all(|words| stdout.contains(words))
-                });
-            }
-            None => {
-                let (stdout, stderr) = shell(&moved, folder.path());
-                if expected.is_empty() {
-                    assert_eq!(stdout, "", "{step}");
-                }
-                for words in &expected {
-                    assert!(
-                        stdout.contains(words) || stderr.contains(words),
-                        "{step}: no {words:?} in\n{stdout}{stderr}"
-                    );
-                }
-            }
+            wait_for(step, || {
+                let (stdout, _) = shell(&ask, folder);
+                expected.iter().all(|words| stdout.contains(words)).then_some(())
+            });
+            return;
+        }
+        let (stdout, stderr) = shell(&moved, folder);
+        assert!(!expected.is_empty() || stdout.is_empty(), "{step}: {stdout}");
+        for words in expected {
+            let found = stdout.contains(words) || stderr.contains(words);
+            assert!(found, "{step}: no {words:?} in\n{stdout}{stderr}");
         }
     }
 }
@@ -127,12 +139,12 @@ fn move_ports(folder: &Path) -> BTreeMap<u16, u16> {
         for line in text.lines() {
             let listener = line.trim().strip_prefix("port: ").filter(|_| file.ends_with("gateway.yaml"));
             if let Some(port) = listener.map(|port| port.parse::<u16>().unwrap()) {
-                let free = *ports.entry(port + OFFSET).or_insert_with(free_port);
+                let free = *ports.entry(port + OFFSET).or_insert_with(port::free);
                 moved.push_str(&line.replace(&port.to_string(), &(free - OFFSET).to_string()));
             } else {
                 for (_, after) in line.match_indices("127.0.0.1:").map(|(at, _)| line.split_at(at + 10)) {
                     let digits = after.split(|c: char| !c.is_ascii_digit()).next().unwrap();
-                    ports.entry(digits.parse().unwrap()).or_insert_with(free_port);
+                    ports.entry(digits.parse().unwrap()).or_insert_with(port::free);
                 }
                 moved.push_str(&with_ports(line, &ports));
             }
@@ -158,32 +170,9 @@ fn with_ports(text: &str, ports: &BTreeMap<u16, u16>) -> String {
     moved
 }
 
-/// Below the ports that the system gives to clients: these would be taken between here and their use.
-fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let start = (std::process::id() % 1000) as u16 * 20;
-    loop {
-        let port = 10_000 + (start + NEXT.fetch_add(1, Relaxed)) % 20_000;
-        let address = ("127.0.0.1", port);
-        if TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok() {
-            return port;
-        }
-    }
-}
-
 fn is_bound(table: &str, port: u16) -> bool {
     let sockets = fs::read_to_string(format!("/proc/net/{table}")).unwrap();
     sockets.contains(&format!(" 0100007F:{port:04X} 00000000:0000 "))
-}
-
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    for _ in 0..600 {
-        if is_so() {
-            return;
-        }
-        thread::sleep(Duration::from_millis(50));
-    }
-    panic!("waited in vain: {what}");
 }
 
 /// What a command writes to standard output and to standard error.
