@@ -8,8 +8,11 @@ FUZZ := $(TOOLS)/bin/cargo-fuzz
 FUZZ_VERSION := 0.13.2
 FUZZ_SECONDS ?= 60
 
-# What the tests call besides cargo.
-DEBIAN := gcc openssl curl jq
+# What the tests call besides cargo, each with the package of Debian that has it.
+DEBIAN := gcc:gcc openssl:openssl curl:curl jq:jq \
+	psql:postgresql-client initdb:postgresql redis-server:redis-server redis-cli:redis-tools \
+	mosquitto:mosquitto mosquitto_sub:mosquitto-clients dnsmasq:dnsmasq-base dig:bind9-dnsutils \
+	dropbear:dropbear-bin
 
 export CARGO_TERM_COLOR ?= auto
 
@@ -48,10 +51,7 @@ fuzz: $(FUZZ) ## each fuzz target for FUZZ_SECONDS (60)
 	  RUSTC_BOOTSTRAP=1 $(FUZZ) run $$target -s none -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
 debian:
-	@missing=""; for tool in $(DEBIAN); do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
-	if [ -n "$$missing" ]; then \
-	  if [ "$$(id -u)" = 0 ]; then apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing >/dev/null; \
-	  else echo "missing:$$missing (Debian: apt-get install$$missing)" >&2; exit 1; fi; fi
+	@.ci/debian.sh $(DEBIAN)
 
 $(DENY):
 	cargo install --quiet --debug --locked --root $(TOOLS) --version $(DENY_VERSION) cargo-deny

@@ -51,9 +51,9 @@ fn the_client_decides_which_kind_of_key_it_is_shown() {
     ]));
     for version in ["-tls1_2", "-tls1_3"] {
         for (algorithm, shown) in [
-            ("RSA-PSS+SHA256", "Peer signature type: RSA-PSS"),
-            ("ECDSA+SHA256", "Peer signature type: ECDSA"),
-            ("ed25519", "Peer signature type: Ed25519"),
+            ("RSA-PSS+SHA256", "PKEY: rsaEncryption"),
+            ("ECDSA+SHA256", "PKEY: id-ecPublicKey"),
+            ("ed25519", "PKEY: ED25519"),
         ] {
             let client = Client::to(port, NAME, &authority).with(&[version, "-sigalgs", algorithm]);
             client.ask("which one?", "which one?").expect_success().expect(shown);
