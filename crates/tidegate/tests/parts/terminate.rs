@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use crate::CURL;
 use crate::openssl::{Client, Server};
 use crate::support::certificate::Authority;
 use crate::support::manifest::{
@@ -83,7 +84,10 @@ fn sessions_are_resumed_on_their_own_listener() {
             client(port).with_file("-sess_in", &session).ask("next tide", "next tide").expect_success()
         };
         resumed(there).expect("New, ");
-        resumed(here).expect("Reused, ");
+        // Whichever worker it comes to.
+        for _ in 0..6 {
+            resumed(here).expect("Reused, ");
+        }
     }
 }
 
@@ -112,7 +116,8 @@ fn one_port_serves_all_kinds() {
     let folder = tempfile::tempdir().unwrap();
     let site = Process::run(
         Command::new("curl")
-            .args(["--disable", "--silent", "--show-error", "--noproxy", "*", "--include"])
+            .args(CURL)
+            .arg("--include")
             .args(["--resolve", &format!("www.example.com:{port}:127.0.0.1")])
             .arg("--cacert")
             .arg(gate.write(folder.path()))
