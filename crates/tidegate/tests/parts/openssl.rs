@@ -90,6 +90,13 @@ impl Client {
         Process::start(&mut self.command).finish()
     }
 
+    /// Says nothing and waits until it hears `words`.
+    pub(crate) fn hear(mut self, words: &str) -> Process {
+        let mut process = Process::start(&mut self.command);
+        process.says(words);
+        process
+    }
+
     /// Says something, ends its input, and waits for the other side to close.
     pub(crate) fn tell(mut self, words: &str) -> Finished {
         let mut process = Process::start(&mut self.command);
