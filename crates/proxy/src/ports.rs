@@ -21,6 +21,8 @@ pub(crate) struct Ports {
     failed: BTreeMap<Wanted, String>,
     /// Sockets are known to the workers by numbers that are used once.
     next: usize,
+    /// Nothing is opened any more.
+    draining: bool,
 }
 
 /// One socket that each worker should have.
@@ -60,6 +62,7 @@ impl Ports {
             open: BTreeMap::new(),
             failed: BTreeMap::new(),
             next: 0,
+            draining: false,
         }
     }
 
@@ -87,6 +90,9 @@ impl Ports {
 
     /// Opens what the tables ask for and is not open.
     pub(crate) fn open(&mut self, tables: &Tables) {
+        if self.draining {
+            return;
+        }
         for (socket, expects) in self.wanted(tables) {
             if !self.open.contains_key(&socket) {
                 self.open_one(socket, expects);
@@ -104,6 +110,7 @@ impl Ports {
         for worker in &self.workers {
             let _ = worker.send(Command::Drain(time));
         }
+        self.draining = true;
         self.open.clear();
         self.failed.clear();
     }

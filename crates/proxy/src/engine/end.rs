@@ -16,6 +16,8 @@ pub(crate) struct End<S> {
     pub(super) writable: bool,
     /// The poller has said that the end is near: a short read is then not the last.
     hanging_up: bool,
+    /// The poller has said that the stream is broken: whatever it still has to give, it takes nothing more.
+    pub(super) broken: bool,
     /// The peer will send nothing more.
     pub(super) ended: bool,
     farewell: Farewell,
@@ -63,6 +65,7 @@ impl<S: Stream> End<S> {
             readable: true,
             writable: true,
             hanging_up: false,
+            broken: false,
             ended: false,
             farewell: Farewell::None,
             watched: false,
@@ -70,10 +73,11 @@ impl<S: Stream> End<S> {
     }
 
     /// What a poller has seen.
-    pub(crate) fn notice(&mut self, readable: bool, writable: bool, hanging_up: bool) {
-        self.readable |= readable || hanging_up;
+    pub(crate) fn notice(&mut self, readable: bool, writable: bool, hanging_up: bool, broken: bool) {
+        self.readable |= readable || hanging_up || broken;
         self.writable |= writable;
-        self.hanging_up |= hanging_up;
+        self.hanging_up |= hanging_up || broken;
+        self.broken |= broken;
     }
 
     /// A peer that asks for answers of the codec and does not take them is not listened to.

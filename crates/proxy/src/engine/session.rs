@@ -203,6 +203,13 @@ impl<S: Stream> Session<S> {
         if up && down {
             return Err(Ending::Done);
         }
+        // A side that ended in order is not read any more, and so does not say that it is gone altogether.
+        if down && self.backend.as_ref().is_some_and(|backend| backend.broken) {
+            return Err(Ending::BackendReset);
+        }
+        if up && self.client.broken {
+            return Err(Ending::ClientReset);
+        }
         let more = up_budget == 0 || down_budget == 0;
         Ok(Step::Stay(if more { Next::Again } else { Next::Wait }))
     }

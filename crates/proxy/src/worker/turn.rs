@@ -50,7 +50,7 @@ impl From<EventData> for Token {
 
 const WATCHED: EventFlags =
     EventFlags::IN.union(EventFlags::OUT).union(EventFlags::RDHUP).union(EventFlags::ET);
-const ENDING: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
+const ENDING: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP);
 const WRITABLE: EventFlags = EventFlags::OUT.union(EventFlags::HUP).union(EventFlags::ERR);
 
 impl Worker {
@@ -90,7 +90,8 @@ impl Worker {
 
     fn happened(&mut self, token: Token, flags: EventFlags) {
         let notice = |end: &mut End<TcpStream>| {
-            end.notice(flags.contains(EventFlags::IN), flags.intersects(WRITABLE), flags.intersects(ENDING));
+            let has = |flag| flags.intersects(flag);
+            end.notice(has(EventFlags::IN), has(WRITABLE), has(ENDING), has(EventFlags::ERR));
         };
         match token {
             Token::Listening(number) => self.accept_from(number),
