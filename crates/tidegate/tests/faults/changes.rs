@@ -131,6 +131,19 @@ fn a_removed_route_drains_with_a_deadline() {
 }
 
 #[test]
+fn a_removed_listener_drains_with_a_deadline() {
+    let (with, without) =
+        (gateway(&[tcp("tcp", PORT), tcp("other", PORT + 1)]), gateway(&[tcp("other", PORT + 1)]));
+    let route = route_to(greeter(b'a'));
+    let tidegate = Tidegate::start(&[("edge.yaml", &with), ("route.yaml", &route)], &["--drain=2s"]);
+    let (mut live, _) = arrive(&tidegate);
+    let began = Instant::now();
+    tidegate.change(|tidegate| tidegate.write("edge.yaml", &without));
+    assert!(TcpStream::connect(tidegate.at(PORT)).is_err(), "the port is closed");
+    assert_drains(&tidegate, &mut live, began);
+}
+
+#[test]
 fn a_removed_grant_stops_new_connections_and_drains_the_live_ones() {
     let grant = "apiVersion: gateway.networking.k8s.io/v1beta1
 kind: ReferenceGrant

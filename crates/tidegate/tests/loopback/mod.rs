@@ -6,6 +6,7 @@ pub(crate) mod manifests;
 pub(crate) mod tls;
 pub(crate) mod traffic;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -205,6 +206,12 @@ impl Tidegate {
         let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
         let ticks: u64 = [11, 12].map(|at: usize| fields[at].parse::<u64>().unwrap()).iter().sum();
         Duration::from_millis(ticks * 10)
+    }
+
+    /// The numbers of its open files.
+    pub(crate) fn files(&self) -> BTreeSet<usize> {
+        let entries = fs::read_dir(format!("/proc/{}/fd", self.process.id())).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().to_str().unwrap().parse().unwrap()).collect()
     }
 
     fn proc(&self, file: &str) -> String {
