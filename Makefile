@@ -8,11 +8,11 @@ FUZZ := $(TOOLS)/bin/cargo-fuzz
 FUZZ_VERSION := 0.13.2
 FUZZ_SECONDS ?= 60
 
-# What the tests call besides cargo, each with the package of Debian that has it.
-DEBIAN := gcc:gcc openssl:openssl curl:curl jq:jq \
-	psql:postgresql-client initdb:postgresql redis-server:redis-server redis-cli:redis-tools \
-	mosquitto:mosquitto mosquitto_sub:mosquitto-clients dnsmasq:dnsmasq-base dig:bind9-dnsutils \
-	dropbear:dropbear-bin
+# Programs besides cargo, each with the package of Debian that has it.
+FOR_DEMO := gcc:gcc openssl:openssl curl:curl socat:socat
+FOR_TEST := $(FOR_DEMO) jq:jq psql:postgresql-client initdb:postgresql redis-server:redis-server \
+	redis-cli:redis-tools mosquitto:mosquitto mosquitto_pub:mosquitto-clients dnsmasq:dnsmasq-base \
+	dig:bind9-dnsutils dropbear:dropbear-bin
 
 export CARGO_TERM_COLOR ?= auto
 
@@ -21,7 +21,10 @@ export CARGO_TERM_COLOR ?= auto
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
-demo: ## check and explain the examples, in colour, in a minute
+demo: NEEDED := $(FOR_DEMO)
+test integration: NEEDED := $(FOR_TEST)
+
+demo: debian ## real servers, Tidegate in front of them, and what happens; DEMO=once ends by itself
 	@cargo build --quiet --package tidegate
 	@examples/demo.sh target/debug/tidegate
 
@@ -51,7 +54,7 @@ fuzz: $(FUZZ) ## each fuzz target for FUZZ_SECONDS (60)
 	  RUSTC_BOOTSTRAP=1 $(FUZZ) run $$target -s none -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
 debian:
-	@.ci/debian.sh $(DEBIAN)
+	@.ci/debian.sh $(NEEDED)
 
 $(DENY):
 	cargo install --quiet --debug --locked --root $(TOOLS) --version $(DENY_VERSION) cargo-deny
