@@ -8,15 +8,21 @@ FUZZ := $(TOOLS)/bin/cargo-fuzz
 FUZZ_VERSION := 0.13.2
 FUZZ_SECONDS ?= 60
 
+# Of `make bench`: less than 15 minutes on two cores with Debian's peers. A row is measured SECONDS in each round.
+ROUNDS ?= 3
+SECONDS ?= 1.5
+PEERS ?=
+ROWS ?=
+
 # What the tests call besides cargo.
 DEBIAN := gcc openssl curl jq
 
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help demo test integration lint golden bench fuzz debian
+.PHONY: help demo test integration lint golden bench bench-decide fuzz debian
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 demo: ## check and explain the examples, in colour, in a minute
 	@cargo build --quiet --package tidegate
@@ -31,15 +37,21 @@ integration: debian ## with parts that Go fetches: the manifests of the official
 
 lint: $(DENY) ## format, clippy with warnings denied, licences, bans and sources of dependencies
 	cargo fmt --all --check
+	cargo fmt --manifest-path bench/loadgen/Cargo.toml --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	$(DENY) --log-level error check bans licenses sources
+	$(DENY) --log-level error --manifest-path bench/loadgen/Cargo.toml --config deny.toml check bans licenses sources
 
 golden: ## rewrite the expectations beside the golden inputs and the corpus; read the diff before you commit it
 	UPDATE=1 cargo test --quiet --package tidegate-translate --test golden
 	UPDATE=1 cargo test --quiet --package tidegate-api --test corpus
 	UPDATE=1 cargo test --quiet --package tidegate --test cases
 
-bench: ## what decisions and translations cost
+bench: ## Tidegate against other proxies, in a namespace of its own (bench/README.md; ROUNDS, SECONDS, PEERS, ROWS)
+	bench/prepare.sh
+	bench/run.py --rounds $(ROUNDS) --seconds $(SECONDS) --peers "$(PEERS)" --rows "$(ROWS)"
+
+bench-decide: ## what decisions and translations cost
 	cargo bench --package tidegate-plan --bench decide -- --noplot
 	cargo bench --package tidegate-translate --bench translate -- --noplot
 
