@@ -45,15 +45,15 @@ class Run:
 
     def summary(self):
         machine = self.machine
-        rounds = max((len(results) for results in self.results.values()), default=0)
-        versions = "; ".join(f"{name}: {version}" for name, version in machine["versions"].items() if version)
-        return (f"{machine['date']}, {machine['cores']} cores, {machine['cpu']}, Linux {machine['kernel']}; medians of up"
-                f" to {rounds} rounds, ± half of the distance between the lowest and the highest. µs and s are processor"
+        rounds = max((result["round"] for results in self.results.values() for result in results), default=0)
+        versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items() if version)
+        return (f"{machine['date']}, {machine['cores']} cores, {machine['cpu']}, Linux {machine['kernel']}; medians of"
+                f" {rounds} rounds, ± half of the distance between the lowest and the highest. µs and s are processor"
                 f" time of the proxy.\n{versions}.\n")
 
     def verdicts(self):
-        rows = [row for row in ROWS if row.goal and self.figures(row, SUBJECT)]
-        if not rows:
+        rows = [row for row in ROWS if row.goal and row.name in self.machine["rows"]]
+        if not rows or SUBJECT not in self.machine["versions"]:
             return ""
         lines = ["| work | unit | direct | best peer | Tidegate | ratio | goal | |", "|---|---|---|---|---|---|---|---|"]
         for row in rows:
@@ -68,6 +68,8 @@ class Run:
         """The ratio that the goal is about, and whether it was reached."""
         figure, goal = median(self.figures(row, SUBJECT)), row.goal
         problem = self.problem(row, SUBJECT)
+        if figure is None:
+            return "-", f"**not measured**{': ' + problem if problem else ''}"
         if goal.against == "absolute":
             best = self.best_peer(row)
             ratio = f"{figure / median(self.peer_figures(row, best)):.2f}" if best else "-"
@@ -113,6 +115,8 @@ class Run:
         for result in self.results[row.name, tag]:
             if result.get("err"):
                 return f"{result['err']} errors"
+            if result.get("n") == 0:
+                return "nothing was carried"
             problem = row.valid and row.valid(result)
             if problem:
                 return problem

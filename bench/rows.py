@@ -72,7 +72,8 @@ def nearly_all_resumed(result):
 
 
 def all_open(result):
-    return None if result["bad"] == 0 else f"{result['bad']} connections did not open"
+    missing = result["conns"] - result["ok"]
+    return None if missing == 0 else f"{missing} connections did not open"
 
 
 def nothing_lost(result):
@@ -80,7 +81,7 @@ def nothing_lost(result):
 
 
 def nothing_broken(result):
-    lost = result["broken"] + result["stuck"] + result["new_failed"]
+    lost = result["conns"] - result["live"] + result["broken"] + result["stuck"] + result["new_failed"]
     return None if lost == 0 else f"{lost} connections broken, stuck or refused"
 
 

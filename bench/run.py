@@ -46,7 +46,7 @@ def main():
     LOGS.mkdir(parents=True, exist_ok=True)
     options.results.parent.mkdir(parents=True, exist_ok=True)
     with open(options.results, "w") as results:
-        write(results, machine(peers))
+        write(results, machine(peers, rows))
         for number in range(options.rounds):
             turn = number % len(peers)
             for peer in peers[turn:] + peers[:turn]:
@@ -71,10 +71,10 @@ def wanted(row, patterns):
     return any(fnmatch.fnmatch(row.name, pattern) for pattern in patterns.split())
 
 
-def machine(peers):
+def machine(peers, rows):
     cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "?")
     return {"metric": "machine", "cpu": cpu, "cores": os.cpu_count(), "kernel": os.uname().release,
-            "date": time.strftime("%Y-%m-%d"), "versions": {peer.name: peer.version for peer in peers}}
+            "date": time.strftime("%Y-%m-%d"), "rows": [row.name for row in rows], "versions": {peer.name: peer.version for peer in peers}}
 
 
 def write(results, line):
@@ -145,16 +145,18 @@ class Session:
         if not rows:
             return
         with Proxy(self.peer, variant) as proxy:
-            if self.wait_for_start(variant):
+            if self.wait_for_start(variant, proxy):
                 for row in rows:
                     self.measure(row, proxy.pid)
             else:
                 print(f"{self.peer.name} did not start with {variant}: {proxy.log}", file=sys.stderr)
 
-    def wait_for_start(self, variant):
-        started = self.loadgen("probe", "--metric", f"start_{variant}", "--to", "8443", "--try-ms", "2000",
-                               "--timeout", str(START_PATIENCE))
-        return started is not None
+    def wait_for_start(self, variant, proxy):
+        answered = self.loadgen("probe", "--to", "8443", "--try-ms", "2000", "--timeout", str(START_PATIENCE))
+        if answered:
+            took = (time.monotonic() - proxy.started) * 1e3
+            write(self.results, {"metric": f"start_{variant}", "tag": self.peer.name, "round": self.number, "ms": took})
+        return answered is not None
 
     def measure(self, row, pid):
         direct = self.peer.name == "direct"
@@ -167,7 +169,9 @@ class Session:
             options += self.change(row, pid)
         if row.mode != "mem":
             options += ["--to", str(row.direct if direct else row.port)]
-        self.loadgen(row.mode, "--metric", row.name, "--proxy-pid", str(pid), *options)
+        result = self.loadgen(row.mode, "--metric", row.name, "--proxy-pid", str(pid), *options)
+        if result:
+            write(self.results, result)
 
     def change(self, row, pid):
         variant = "new" if row.variant == "base" else f"{row.variant}new"
@@ -189,9 +193,7 @@ class Session:
             print(f"{self.peer.name}: {mode} {' '.join(options)}: {ran.stderr.strip()}", file=sys.stderr)
         if ran.returncode != 0:
             return None
-        result = json.loads(ran.stdout)
-        write(self.results, result)
-        return result
+        return json.loads(ran.stdout)
 
 
 class Process:
@@ -199,6 +201,7 @@ class Process:
 
     def __init__(self, core, command, log):
         self.log = log
+        self.started = time.monotonic()
         with open(log, "w") as output:
             self.child = subprocess.Popen(["taskset", "-c", core, *command], stdin=subprocess.DEVNULL, stdout=output,
                                           stderr=subprocess.STDOUT, start_new_session=True)

@@ -11,7 +11,7 @@ stage() {
 
 case $1 in
   caps) echo passthrough ecdsa rsa http https udp reload 10k ;;
-  version) "$envoy" --version | tr -d '\n' ;;
+  version) "$envoy" --version | sed -n 's|.*version: [^/]*/\([^/]*\)/.*|\1|p' ;;
   start)
     stage "$2"
     mv running/envoy.new running/envoy/listeners.json

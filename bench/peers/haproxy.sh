@@ -11,7 +11,7 @@ put() {
 
 case $1 in
   caps) echo passthrough splice runtime ecdsa rsa http https reload 10k 100k ;;
-  version) "$haproxy" -v | head -1 ;;
+  version) "$haproxy" -v | sed -n 's/^HAProxy version \([^ -]*\).*/\1/p' ;;
   start)
     put "$2"
     exec "$haproxy" -W -f haproxy/haproxy.cfg

@@ -12,7 +12,7 @@ put() {
 
 case $1 in
   caps) echo passthrough ecdsa rsa http https udp udp-one-answer reload 10k 100k ;;
-  version) "$nginx" -v 2>&1 ;;
+  version) "$nginx" -v 2>&1 | sed 's|.*nginx/||' ;;
   start)
     put "$2"
     mkdir -p running/nginx/logs

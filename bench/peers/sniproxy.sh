@@ -11,7 +11,7 @@ put() {
 
 case $1 in
   caps) echo passthrough reload 10k ;;
-  version) "$sniproxy" -V 2>&1 ;;
+  version) "$sniproxy" -V 2>&1 | sed 's/^sniproxy //' ;;
   start)
     put "$2"
     exec "$sniproxy" -f -n "$(ulimit -n)" -c "$PWD/running/sniproxy.conf"

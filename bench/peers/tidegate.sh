@@ -7,7 +7,7 @@ tidegate=${TIDEGATE:-../../target/release/tidegate}
 
 case $1 in
   caps) echo passthrough ecdsa rsa udp udp-one-answer reload 10k 100k ;;
-  version) "$tidegate" version | head -1 ;;
+  version) "$tidegate" version | sed -n '1s/^tidegate //p' ;;
   start)
     rm -f "tidegate/$2/new.yaml" running/tidegate.log
     exec "$tidegate" run "tidegate/$2" --workers 1 --access-log running/tidegate.log --admin 127.0.0.1:9900 --drain 1s

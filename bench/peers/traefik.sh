@@ -11,7 +11,7 @@ stage() {
 
 case $1 in
   caps) echo passthrough ecdsa http https udp reload 10k ;;
-  version) "$traefik" version | head -1 ;;
+  version) "$traefik" version | sed -n 's/^Version: *//p' ;;
   start)
     stage "$2"
     mv running/traefik.new running/traefik/routes.yml

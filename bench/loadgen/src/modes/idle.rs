@@ -50,6 +50,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let connections = opened.open.max(1) as f64;
     let more = |after: f64, before: f64| (after - before) / connections;
     Record::new(&options.label, "idle")
+        .set("conns", options.conns)
         .set("ok", opened.open)
         .set("bad", opened.failed)
         .number("open_s", opening.as_secs_f64(), 2)

@@ -53,7 +53,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         let limit = load.ask_what_is_due();
         poll.wait(Some(limit), &mut events);
         match window.turn(Instant::now()) {
-            Some(Turn::Opened) => load.seen = Seen::default(),
+            // Connections that were lost on the way here are missing from now on.
+            Some(Turn::Opened) => load.seen = Seen { errors: load.seen.errors, ..Seen::default() },
             Some(Turn::Closed) => break,
             None => {}
         }

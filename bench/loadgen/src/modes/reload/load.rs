@@ -161,6 +161,7 @@ impl Load {
             staying.filter(|connection| connection.busy && connection.since.elapsed() > STUCK).count();
         let Seen { open, broken, new, new_failed, before, after, new_times } = &self.seen;
         record
+            .set("conns", self.staying)
             .set("live", *open)
             .set("broken", *broken)
             .set("stuck", stuck)

@@ -4,6 +4,7 @@
 mod load;
 
 use std::fs;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -30,8 +31,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "COMMAND", required_unless_present = "rename")]
     reload_cmd: Option<String>,
     /// Makes the change for a proxy that follows files: the time counts from this one system call
-    #[arg(long, value_name = "FROM,TO", conflicts_with = "reload_cmd", value_delimiter = ',', num_args = 2)]
-    rename: Vec<String>,
+    #[arg(long, value_name = "FROM,TO", conflicts_with = "reload_cmd", value_parser = rename)]
+    rename: Option<Rename>,
     /// The name that the change adds
     #[arg(long, default_value = "new.test")]
     new_sni: String,
@@ -41,6 +42,17 @@ pub(crate) struct Options {
     /// Seconds to wait for the name
     #[arg(long, default_value_t = 60.0)]
     timeout: f64,
+}
+
+#[derive(Clone, Debug)]
+struct Rename {
+    from: PathBuf,
+    to: PathBuf,
+}
+
+fn rename(text: &str) -> std::result::Result<Rename, String> {
+    let (from, to) = text.split_once(',').ok_or("write two paths: FROM,TO")?;
+    Ok(Rename { from: from.into(), to: to.into() })
 }
 
 /// Before the change, for comparison.
@@ -109,19 +121,13 @@ impl Change {
     fn make(options: &Options) -> Result<Self> {
         let usage = options.proxy.usage();
         let at = Instant::now();
-        match (&options.reload_cmd, &options.rename[..]) {
-            (None, [from, to]) => {
-                fs::rename(from, to)?;
-                Ok(Self { at, usage, command: None, took: Some(at.elapsed()) })
-            }
-            (Some(command), _) => {
-                let mut shell = Command::new("sh");
-                let child =
-                    shell.arg("-c").arg(command).stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
-                Ok(Self { at, usage, command: Some(child), took: None })
-            }
-            (None, _) => Err("--rename takes two paths: FROM,TO".into()),
+        if let Some(Rename { from, to }) = &options.rename {
+            fs::rename(from, to)?;
+            return Ok(Self { at, usage, command: None, took: Some(at.elapsed()) });
         }
+        let mut shell = Command::new("sh");
+        shell.arg("-c").args(&options.reload_cmd).stdin(Stdio::null()).stdout(Stdio::null());
+        Ok(Self { at, usage, command: Some(shell.spawn()?), took: None })
     }
 
     /// Whether the new name was served for long enough, or will not be.
