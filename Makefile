@@ -14,12 +14,18 @@ FOR_TEST := $(FOR_DEMO) jq:jq psql:postgresql-client initdb:postgresql redis-ser
 	redis-cli:redis-tools mosquitto:mosquitto mosquitto_pub:mosquitto-clients dnsmasq:dnsmasq-base \
 	dig:bind9-dnsutils dropbear:dropbear-bin
 
+# Of `make bench`: less than 15 minutes on two cores with Debian's peers. A row is measured SECONDS in each round.
+ROUNDS ?= 3
+SECONDS ?= 1.5
+PEERS ?=
+ROWS ?=
+
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help demo test integration lint golden bench fuzz debian
+.PHONY: help demo test integration lint golden bench bench-decide fuzz debian
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 demo: NEEDED := $(FOR_DEMO)
 test integration: NEEDED := $(FOR_TEST)
@@ -37,15 +43,21 @@ integration: debian ## with parts that Go fetches: the manifests of the official
 
 lint: $(DENY) ## format, clippy with warnings denied, licences, bans and sources of dependencies
 	cargo fmt --all --check
+	cargo fmt --manifest-path bench/loadgen/Cargo.toml --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	$(DENY) --log-level error check bans licenses sources
+	$(DENY) --log-level error --manifest-path bench/loadgen/Cargo.toml --config deny.toml check bans licenses sources
 
 golden: ## rewrite the expectations beside the golden inputs and the corpus; read the diff before you commit it
 	UPDATE=1 cargo test --quiet --package tidegate-translate --test golden
 	UPDATE=1 cargo test --quiet --package tidegate-api --test corpus
 	UPDATE=1 cargo test --quiet --package tidegate --test cases
 
-bench: ## what decisions and translations cost
+bench: ## Tidegate against other proxies, in a namespace of its own (bench/README.md; ROUNDS, SECONDS, PEERS, ROWS)
+	bench/prepare.sh
+	bench/run.py --rounds $(ROUNDS) --seconds $(SECONDS) --peers "$(PEERS)" --rows "$(ROWS)"
+
+bench-decide: ## what decisions and translations cost
 	cargo bench --package tidegate-plan --bench decide -- --noplot
 	cargo bench --package tidegate-translate --bench translate -- --noplot
 
