@@ -174,7 +174,7 @@ impl Tidegate {
     /// The line about the connection of this client, once it has ended.
     pub(crate) fn line_of(&self, client: SocketAddr) -> Value {
         let client = client.to_string();
-        wait_for(&format!("a line about {client}"), || {
+        wait_for(format!("a line about {client}"), || {
             self.lines().into_iter().find(|line| line["client"] == client.as_str())
         })
     }
