@@ -28,7 +28,7 @@ fn arrive(tidegate: &Tidegate) -> (TcpStream, u8) {
 }
 
 fn wait_served_by(tidegate: &Tidegate, name: u8) {
-    wait_for(&format!("backend {}", name as char), || (arrive(tidegate).1 == name).then_some(()));
+    wait_for(format!("backend {}", name as char), || (arrive(tidegate).1 == name).then_some(()));
 }
 
 #[test]
@@ -127,6 +127,19 @@ fn a_removed_route_drains_with_a_deadline() {
     let mut late = tidegate.connect(PORT);
     wait_end(&mut late);
     assert_eq!(tidegate.ending_of(late.local_addr().unwrap()), "no_route");
+    assert_drains(&tidegate, &mut live, began);
+}
+
+#[test]
+fn a_removed_listener_drains_with_a_deadline() {
+    let (with, without) =
+        (gateway(&[tcp("tcp", PORT), tcp("other", PORT + 1)]), gateway(&[tcp("other", PORT + 1)]));
+    let route = route_to(greeter(b'a'));
+    let tidegate = Tidegate::start(&[("edge.yaml", &with), ("route.yaml", &route)], &["--drain=2s"]);
+    let (mut live, _) = arrive(&tidegate);
+    let began = Instant::now();
+    tidegate.change(|tidegate| tidegate.write("edge.yaml", &without));
+    assert!(TcpStream::connect(tidegate.at(PORT)).is_err(), "the port is closed");
     assert_drains(&tidegate, &mut live, began);
 }
 

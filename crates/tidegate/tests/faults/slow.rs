@@ -18,7 +18,8 @@ use crate::support::wait_for;
 const PLAIN: u16 = 20_001;
 const TLS: u16 = 20_443;
 const ECHO: u16 = 20_002;
-const CLIENTS: u64 = 50;
+const CLIENTS: u64 = 20;
+const DEAF: u64 = 5;
 /// A read's worth of bytes and what it takes to encrypt them.
 const MOST_EACH: u64 = 512 * 1024;
 
@@ -102,13 +103,13 @@ fn a_backend_that_does_not_read_holds_up_its_clients() {
     let tidegate = Tidegate::start(&[("all.yaml", &text)], &[]);
     round_trip(&mut tidegate.connect(ECHO), b"before").unwrap();
     let before = tidegate.memory();
-    let mut clients: Vec<TcpStream> = (0..CLIENTS).map(|_| tidegate.connect(PLAIN)).collect();
+    let mut clients: Vec<TcpStream> = (0..DEAF).map(|_| tidegate.connect(PLAIN)).collect();
     for client in &mut clients {
         client.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
         let held_up = std::iter::repeat_with(|| client.write(&[7; 64 * 1024])).find_map(Result::err).unwrap();
         assert!(matches!(held_up.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{held_up}");
     }
-    let each = tidegate.memory().saturating_sub(before) / CLIENTS;
+    let each = tidegate.memory().saturating_sub(before) / DEAF;
     assert!(each < MOST_EACH, "{each} bytes for each connection");
     round_trip(&mut tidegate.connect(ECHO), b"others are served").unwrap();
 }

@@ -6,6 +6,7 @@ pub(crate) mod manifests;
 pub(crate) mod tls;
 pub(crate) mod traffic;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -173,7 +174,7 @@ impl Tidegate {
     /// The line about the connection of this client, once it has ended.
     pub(crate) fn line_of(&self, client: SocketAddr) -> Value {
         let client = client.to_string();
-        wait_for(&format!("a line about {client}"), || {
+        wait_for(format!("a line about {client}"), || {
             self.lines().into_iter().find(|line| line["client"] == client.as_str())
         })
     }
@@ -205,6 +206,12 @@ impl Tidegate {
         let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
         let ticks: u64 = [11, 12].map(|at: usize| fields[at].parse::<u64>().unwrap()).iter().sum();
         Duration::from_millis(ticks * 10)
+    }
+
+    /// The numbers of its open files.
+    pub(crate) fn files(&self) -> BTreeSet<usize> {
+        let entries = fs::read_dir(format!("/proc/{}/fd", self.process.id())).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().to_str().unwrap().parse().unwrap()).collect()
     }
 
     fn proc(&self, file: &str) -> String {

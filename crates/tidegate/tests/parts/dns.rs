@@ -53,12 +53,13 @@ fn dig(port: u16, words: &[&str]) -> Finished {
 #[test]
 fn names_are_answered_over_udp_and_tcp_on_one_port() {
     let (port, server) = (port::free(), NameServer::start());
-    let tidegate = Tidegate::serving(&file([
+    let manifests = file([
         gateway([udp("dns-udp", port), tcp("dns-tcp", port)]),
         route("UDPRoute", "dns-udp", "dns-udp", "dns"),
         route("TCPRoute", "dns-tcp", "dns-tcp", "dns"),
         service("dns", server.port),
-    ]));
+    ]);
+    let tidegate = Tidegate::serving_with(&manifests, &["--udp-idle-time=2s"]);
     for transport in ["+notcp", "+tcp"] {
         let answer = dig(port, &["www.dns.test", "+short", transport]);
         assert_eq!(answer.stdout.trim(), "192.0.2.7", "{transport}");
@@ -67,6 +68,11 @@ fn names_are_answered_over_udp_and_tcp_on_one_port() {
     let answer = dig(port, &["long.dns.test", "TXT", "+bufsize=512"]);
     let answer = answer.expect("Truncated, retrying in TCP mode").expect("(TCP)");
     assert_eq!(answer.stdout.matches("-xxxx").count(), LONG);
-    let over_tcp = tidegate.line("protocol", "TCP");
-    assert_eq!(over_tcp["route"], "TCPRoute default/dns-tcp");
+    for (protocol, route, ending) in
+        [("TCP", "TCPRoute default/dns-tcp", "done"), ("UDP", "UDPRoute default/dns-udp", "flow_idle")]
+    {
+        let line = tidegate.line("protocol", protocol);
+        assert_eq!((&line["route"], &line["ending"]), (&route.into(), &ending.into()), "{line}");
+        assert_eq!(line["endpoint"], format!("127.0.0.1:{}", server.port));
+    }
 }

@@ -13,3 +13,6 @@ mod ssh;
 #[path = "../support/mod.rs"]
 mod support;
 mod terminate;
+
+/// So that curl is the same whoever runs it.
+const CURL: [&str; 5] = ["--disable", "--silent", "--show-error", "--noproxy", "*"];

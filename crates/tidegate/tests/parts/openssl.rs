@@ -17,14 +17,10 @@ pub(crate) struct Server {
 impl Server {
     /// Sends back each line in reverse.
     pub(crate) fn reversing(identity: &Identity) -> Self {
-        Self::start(identity, &["-rev"])
+        Self::start_in(Path::new("/"), identity, &["-rev"])
     }
 
-    pub(crate) fn start(identity: &Identity, arguments: &[&str]) -> Self {
-        Self::start_in(Path::new("/"), identity, arguments)
-    }
-
-    /// The same in a folder, whose files `-WWW` serves.
+    /// In a folder, whose files `-WWW` serves and `-CAfile` may name.
     pub(crate) fn start_in(content: &Path, identity: &Identity, arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let files = identity.write(folder.path(), "server");
@@ -92,6 +88,21 @@ impl Client {
     /// Says nothing and waits for the other side to close.
     pub(crate) fn listen(mut self) -> Finished {
         Process::start(&mut self.command).finish()
+    }
+
+    /// Says nothing and waits until it hears `words`.
+    pub(crate) fn hear(mut self, words: &str) -> Process {
+        let mut process = Process::start(&mut self.command);
+        process.says(words);
+        process
+    }
+
+    /// Says something, ends its input, and waits for the other side to close.
+    pub(crate) fn tell(mut self, words: &str) -> Finished {
+        let mut process = Process::start(&mut self.command);
+        process.type_in(words);
+        process.close_input();
+        process.finish()
     }
 
     /// Sends a line and gives what came back, once `answer` is a part of it.

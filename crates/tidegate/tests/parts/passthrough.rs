@@ -3,8 +3,10 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::path::Path;
 use std::process::Command;
 
+use crate::CURL;
 use crate::openssl::{Client, Server};
 use crate::support::certificate::Authority;
 use crate::support::manifest::{file, gateway, passthrough, service, tls_route};
@@ -62,8 +64,37 @@ fn a_client_that_is_not_carried_is_told_why() {
     Client::without_name(port, &authority).with(&["-noservername"]).look().expect_failure().expect(alert);
     assert_eq!(tidegate.line("sni", "other.example.com")["ending"], "no_listener_for_sni");
     assert_eq!(tidegate.line("ending", "no_sni")["sni"], serde_json::Value::Null);
+    Process::run(Command::new("curl").args(CURL).arg(format!("http://127.0.0.1:{port}/"))).expect_failure();
+    let line = tidegate.line("ending", "hello_invalid");
+    assert_eq!(line["detail"], "the client speaks HTTP without TLS");
     let (_, journal) = tidegate.get("/refused");
-    assert!(journal.contains("other.example.com") && journal.contains("no_sni"), "{journal}");
+    for word in ["other.example.com", "no_sni", "hello_invalid"] {
+        assert!(journal.contains(word), "{journal}");
+    }
+}
+
+/// A backend that asks clients for certificates itself sees them.
+#[test]
+fn the_backend_sees_the_certificate_of_the_client() {
+    let (port, authority) = (port::free(), Authority::new("CA"));
+    let folder = tempfile::tempdir().unwrap();
+    authority.write(folder.path());
+    let demanding = ["-rev", "-Verify", "1", "-verify_return_error", "-CAfile", "ca.crt"];
+    let server = Server::start_in(folder.path(), &authority.issue(&[NAME]), &demanding);
+    let _tidegate = carrying(port, server.port);
+    let client = || Client::to(port, NAME, &authority);
+    client().with_identity(&authority.issue(&["device-1"])).ask("live on", "no evil").expect_success();
+    client().listen().expect_failure().expect("alert certificate required");
+}
+
+/// With `-quiet` OpenSSL goes on listening after its input has ended, until the server has closed.
+#[test]
+fn a_client_hears_all_until_the_server_closes() {
+    let (port, authority) = (port::free(), Authority::new("CA"));
+    let server = Server::start_in(Path::new("/"), &authority.issue(&[NAME]), &["-www"]);
+    let _tidegate = carrying(port, server.port);
+    let heard = Client::to(port, NAME, &authority).with(&["-quiet"]).tell("GET / HTTP/1.0\r\n\r\n");
+    heard.expect("HTTP/1.0 200 ok").expect("</pre></BODY></HTML>");
 }
 
 /// OpenSSL splits its hello into TLS records, and two hundred protocols make it long enough for a number of them.
@@ -129,8 +160,8 @@ fn curl_fetches_a_large_file_from_a_server_with_its_own_tls() {
     for version in ["1.2", "1.3"] {
         let fetched = folder.path().join(version);
         let mut curl = Command::new("curl");
-        curl.args(["--disable", "--silent", "--show-error", "--http1.1", "--tls-max", version, "--tlsv1.2"]);
-        curl.args(["--noproxy", "*", "--resolve", &format!("{NAME}:{port}:127.0.0.1")]);
+        curl.args(CURL).args(["--http1.1", "--tls-max", version, "--tlsv1.2"]);
+        curl.args(["--resolve", &format!("{NAME}:{port}:127.0.0.1")]);
         curl.arg("--cacert").arg(&bundle).arg("--output").arg(&fetched);
         Process::run(curl.arg(format!("https://{NAME}:{port}/numbers"))).expect_success();
         assert!(fs::read(&fetched).unwrap() == content, "the file is another with TLS {version}");

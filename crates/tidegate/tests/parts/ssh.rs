@@ -7,12 +7,14 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::support::manifest::{file, gateway, route, service, tcp};
+use crate::openssl;
+use crate::support::certificate::Authority;
+use crate::support::manifest::{file, gateway, route, secret, service, tcp, terminate, tls_route};
 use crate::support::process::Process;
 use crate::support::tidegate::Tidegate;
 use crate::support::{PATIENCE, port};
 
-/// `dropbear`, which makes its key when the first client comes.
+/// `dropbear` with a key of its own.
 struct Server {
     port: u16,
     _process: Process,
@@ -69,4 +71,31 @@ fn the_greeting_comes_at_once() {
         assert_eq!(line, expected);
     }
     assert!(through < 10 * direct, "{direct:?} without Tidegate, {through:?} with it");
+}
+
+/// Behind TLS that Tidegate takes off, too. Most of the time is OpenSSL's own here; with a server of OpenSSL's it only
+/// shakes hands.
+#[test]
+fn the_greeting_comes_at_once_behind_terminated_tls() {
+    const NAME: &str = "ssh.example.com";
+    let (port, server, authority) = (port::free(), Server::start(), Authority::new("CA"));
+    let direct = openssl::Server::reversing(&authority.issue(&[NAME]));
+    let _tidegate = Tidegate::serving(&file([
+        gateway([terminate("ssh", port, NAME, &["cert"])]),
+        tls_route(NAME, "ssh", "ssh", "ssh"),
+        service("ssh", server.port),
+        secret("cert", &authority.issue(&[NAME])),
+    ]));
+    let best = |port, words| {
+        let once = |_| {
+            let start = Instant::now();
+            let client = openssl::Client::to(port, NAME, &authority).hear(words);
+            let time = start.elapsed();
+            drop(client);
+            time
+        };
+        (0..15).map(once).min().unwrap()
+    };
+    let (direct, through) = (best(direct.port, "Verify return code"), best(port, "SSH-2.0-dropbear"));
+    assert!(through < 5 * direct, "{direct:?} for a handshake, {through:?} with the greeting");
 }

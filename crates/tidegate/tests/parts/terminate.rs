@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use crate::CURL;
 use crate::openssl::{Client, Server};
 use crate::support::certificate::Authority;
 use crate::support::manifest::{
@@ -51,9 +52,9 @@ fn the_client_decides_which_kind_of_key_it_is_shown() {
     ]));
     for version in ["-tls1_2", "-tls1_3"] {
         for (algorithm, shown) in [
-            ("RSA-PSS+SHA256", "Peer signature type: RSA-PSS"),
-            ("ECDSA+SHA256", "Peer signature type: ECDSA"),
-            ("ed25519", "Peer signature type: Ed25519"),
+            ("RSA-PSS+SHA256", "PKEY: rsaEncryption"),
+            ("ECDSA+SHA256", "PKEY: id-ecPublicKey"),
+            ("ed25519", "PKEY: ED25519"),
         ] {
             let client = Client::to(port, NAME, &authority).with(&[version, "-sigalgs", algorithm]);
             client.ask("which one?", "which one?").expect_success().expect(shown);
@@ -83,7 +84,10 @@ fn sessions_are_resumed_on_their_own_listener() {
             client(port).with_file("-sess_in", &session).ask("next tide", "next tide").expect_success()
         };
         resumed(there).expect("New, ");
-        resumed(here).expect("Reused, ");
+        // Whichever worker it comes to.
+        for _ in 0..6 {
+            resumed(here).expect("Reused, ");
+        }
     }
 }
 
@@ -112,7 +116,8 @@ fn one_port_serves_all_kinds() {
     let folder = tempfile::tempdir().unwrap();
     let site = Process::run(
         Command::new("curl")
-            .args(["--disable", "--silent", "--show-error", "--noproxy", "*", "--include"])
+            .args(CURL)
+            .arg("--include")
             .args(["--resolve", &format!("www.example.com:{port}:127.0.0.1")])
             .arg("--cacert")
             .arg(gate.write(folder.path()))
