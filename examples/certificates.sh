@@ -22,6 +22,7 @@ certificate() {
     openssl x509 -req -in "$work/request" -CA "$work/ca.crt" -CAkey "$work/ca.key" -days 36500 \
         -copy_extensions copy -out "$folder/$file.crt" 2>/dev/null
     openssl pkcs8 -topk8 -nocrypt -in "$work/sec1.key" -out "$folder/$file.key"
+    chmod 644 "$folder/$file.key"
 }
 
 certificate terminate/certs mqtt.example.com
