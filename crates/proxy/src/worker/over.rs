@@ -79,8 +79,8 @@ impl Worker {
             // What tokio watches nobody else may.
             let _ = epoll::delete(&self.epoll, &session.client.stream);
         }
+        self.write_down(&session, Ending::HandedOver);
         let Session { client, facts, .. } = session;
-        self.kit.counters().ended(Ending::HandedOver);
         let place = ConnectionPlace::new(&self.shared, facts.client);
         let stream = std::net::TcpStream::from(client.stream.into_fd());
         // Fails only where the runtime has no room for it; the client sees a connection that is closed.

@@ -132,6 +132,11 @@ impl Tree {
             reached.iter().map(|(root, folder)| FileId::new(*root, folder.join(name))).collect();
         match metadata {
             Ok(metadata) if metadata.is_file() => {
+                let was_link = ids.iter().filter_map(|id| self.files.get(id)).any(Known::is_link);
+                if self.aliased && was_link {
+                    // Where it led is read under another name now.
+                    return false;
+                }
                 if !is_manifest(name) || ids.iter().all(|id| self.files.contains_key(id)) {
                     return true;
                 }
@@ -318,7 +323,7 @@ impl Tree {
     pub(crate) fn stamp(&mut self, id: &FileId) {
         let Some(known) = self.files.get_mut(id) else { return };
         let own = known.entries.first().and_then(|own| Some((own.parent()?, Path::new(own.file_name()?))));
-        if let (Some((folder, name)), true) = (own, known.entries.len() > 1) {
+        if let (Some((folder, name)), true) = (own, known.is_link()) {
             let entries = trail(folder, name, folder);
             let old = std::mem::replace(&mut known.entries, entries.clone());
             known.stamps = known.stamps_now();
@@ -341,7 +346,7 @@ impl Tree {
         };
         let mut is_new = false;
         // A manifest that is a link is watched where the link leads.
-        if known.entries.len() > 1 {
+        if known.is_link() {
             is_new |= known
                 .entries
                 .iter()
@@ -379,6 +384,10 @@ impl Tree {
 }
 
 impl Known {
+    fn is_link(&self) -> bool {
+        self.entries.len() > 1
+    }
+
     fn stamps_now(&self) -> Vec<Option<Stamp>> {
         self.entries.iter().chain(&self.beside).map(|entry| Stamp::of(entry)).collect()
     }

@@ -171,7 +171,10 @@ fn for_people(refused: &Refused) -> String {
     for (number, step) in refused.steps.iter().enumerate() {
         let _ = writeln!(text, "  {:>2}. {step}", number + 1);
     }
-    let _ = writeln!(text, "  {}: {}", styled(BAD, "refused"), refused.ending.text());
+    // Where the plan refused it, the last step has said so.
+    if refused.steps.is_empty() {
+        let _ = writeln!(text, "  {}: {}", styled(BAD, "refused"), refused.ending.text());
+    }
     if let Some(detail) = &refused.detail {
         text.push_str(&paragraph(6, detail));
     }
