@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
@@ -38,6 +39,9 @@ pub(super) enum Open {
 
 /// Connections accepted from one socket before another event has its turn.
 const BATCH: usize = 64;
+
+/// A machine that stays exhausted is said to be so this often; the metric counts every pause.
+const SILENCE: Duration = Duration::from_secs(10);
 
 impl Worker {
     pub(super) fn listen(&mut self, number: usize, listening: Listening) {
@@ -122,7 +126,10 @@ impl Worker {
     fn pause_accepting(&mut self, error: &io::Error) {
         self.paused = true;
         self.kit.counters().accept_paused();
-        eprintln!("tidegate: accepting no connections for a moment: {error}");
+        if self.paused_said.is_none_or(|said| self.kit.now.duration_since(said) > SILENCE) {
+            self.paused_said = Some(self.kit.now);
+            eprintln!("tidegate: accepting no connections for a moment: {error}");
+        }
     }
 
     pub(super) fn resume_accepting(&mut self) {
