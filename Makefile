@@ -8,17 +8,29 @@ FUZZ := $(TOOLS)/bin/cargo-fuzz
 FUZZ_VERSION := 0.13.2
 FUZZ_SECONDS ?= 60
 
-# What the tests call besides cargo.
-DEBIAN := gcc openssl curl jq
+# Programs besides cargo, each with the package of Debian that has it.
+FOR_DEMO := gcc:gcc openssl:openssl curl:curl socat:socat
+FOR_TEST := $(FOR_DEMO) jq:jq psql:postgresql-client initdb:postgresql redis-server:redis-server \
+	redis-cli:redis-tools mosquitto:mosquitto mosquitto_pub:mosquitto-clients dnsmasq:dnsmasq-base \
+	dig:bind9-dnsutils dropbear:dropbear-bin
+
+# Of `make bench`: less than 15 minutes on two cores with Debian's peers. A row is measured SECONDS in each round.
+ROUNDS ?= 3
+SECONDS ?= 1.5
+PEERS ?=
+ROWS ?=
 
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help demo test integration lint golden bench fuzz debian
+.PHONY: help demo test integration lint golden bench bench-decide fuzz debian
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
-demo: ## check and explain the examples, in colour, in a minute
+demo: NEEDED := $(FOR_DEMO)
+test integration: NEEDED := $(FOR_TEST)
+
+demo: debian ## real servers, Tidegate in front of them, and what happens; DEMO=once ends by itself
 	@cargo build --quiet --package tidegate
 	@examples/demo.sh target/debug/tidegate
 
@@ -31,15 +43,21 @@ integration: debian ## with parts that Go fetches: the manifests of the official
 
 lint: $(DENY) ## format, clippy with warnings denied, licences, bans and sources of dependencies
 	cargo fmt --all --check
+	cargo fmt --manifest-path bench/loadgen/Cargo.toml --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	$(DENY) --log-level error check bans licenses sources
+	$(DENY) --log-level error --manifest-path bench/loadgen/Cargo.toml --config deny.toml check bans licenses sources
 
 golden: ## rewrite the expectations beside the golden inputs and the corpus; read the diff before you commit it
 	UPDATE=1 cargo test --quiet --package tidegate-translate --test golden
 	UPDATE=1 cargo test --quiet --package tidegate-api --test corpus
 	UPDATE=1 cargo test --quiet --package tidegate --test cases
 
-bench: ## what decisions and translations cost
+bench: ## Tidegate against other proxies, in a namespace of its own (bench/README.md; ROUNDS, SECONDS, PEERS, ROWS)
+	bench/prepare.sh
+	bench/run.py --rounds $(ROUNDS) --seconds $(SECONDS) --peers "$(PEERS)" --rows "$(ROWS)"
+
+bench-decide: ## what decisions and translations cost
 	cargo bench --package tidegate-plan --bench decide -- --noplot
 	cargo bench --package tidegate-translate --bench translate -- --noplot
 
@@ -48,10 +66,7 @@ fuzz: $(FUZZ) ## each fuzz target for FUZZ_SECONDS (60)
 	  RUSTC_BOOTSTRAP=1 $(FUZZ) run $$target -s none -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
 debian:
-	@missing=""; for tool in $(DEBIAN); do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
-	if [ -n "$$missing" ]; then \
-	  if [ "$$(id -u)" = 0 ]; then apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing >/dev/null; \
-	  else echo "missing:$$missing (Debian: apt-get install$$missing)" >&2; exit 1; fi; fi
+	@.ci/debian.sh $(NEEDED)
 
 $(DENY):
 	cargo install --quiet --debug --locked --root $(TOOLS) --version $(DENY_VERSION) cargo-deny

@@ -78,7 +78,11 @@ impl Worker {
             sessions: Sessions::default(),
             wheel: Wheel::new(kit.tick()),
             kit,
-            udp: Udp::new(Arc::clone(&shared.flows), &shared.settings.bounds),
+            udp: Udp::new(
+                Arc::clone(&shared.flows),
+                &shared.settings.bounds,
+                Arc::clone(&shared.counters[number].mishaps),
+            ),
             log,
             events: Vec::with_capacity(EVENTS),
             again: Vec::new(),
@@ -106,7 +110,10 @@ impl Worker {
                 biased;
                 command = commands.recv() => match command {
                     Some(command) => self.obey(command),
-                    None => return Ok(self.end_all()),
+                    None => {
+                        self.end_all();
+                        return Ok(());
+                    }
                 },
                 ready = epoll.readable() => {
                     let mut ready = ready?;

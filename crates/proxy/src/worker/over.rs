@@ -15,6 +15,7 @@ impl Worker {
     pub(super) fn over(&mut self, session: Session<TcpStream>, ending: Ending) {
         self.write_down(&session, ending);
         self.shared.leave(session.facts.client.ip());
+        drop(session);
     }
 
     /// A connection that there is no room for.

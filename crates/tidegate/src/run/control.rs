@@ -107,7 +107,8 @@ impl Control {
             meaning.note_time(&key, now);
         }
         self.live.problems.store(meaning.manifests.invalid().count(), Relaxed);
-        for (what, place) in meaning.manifests.invalid() {
+        // A person has seen them already, with the lines they are about.
+        for (what, place) in meaning.manifests.invalid().filter(|_| self.log.is_for_machines()) {
             self.log.error("invalid", format_args!("{place}: {what} is not used"));
         }
     }

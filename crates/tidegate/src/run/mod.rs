@@ -1,6 +1,6 @@
 //! `tidegate run`: the manifests of a folder, served by this machine.
 
-mod admin;
+pub(crate) mod admin;
 mod control;
 mod live;
 mod log;

@@ -6,14 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
 
 use crate::output::Error;
 use crate::source::boundary::Boundary;
 use crate::source::file::Origin;
 use crate::source::objects::FileId;
+use crate::source::stamp::Stamp;
 use crate::source::trail::trail;
 use crate::source::walk::{Walk, is_hidden, is_manifest, walk};
 
@@ -386,29 +385,6 @@ impl Known {
 
     fn is_unchanged(&self) -> bool {
         let now = self.stamps_now();
-        self.stamps == now && now.iter().flatten().all(|stamp| stamp.settled)
-    }
-}
-
-/// Tells one state of a file from another without reading it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
-    identity: (u64, u64),
-    size: u64,
-    changed: (i64, i64),
-    /// Old enough that a later change cannot carry the same time.
-    settled: bool,
-}
-
-impl Stamp {
-    fn of(path: &Path) -> Option<Self> {
-        let metadata = fs::symlink_metadata(path).ok()?;
-        let age = metadata.modified().ok().and_then(|time| SystemTime::now().duration_since(time).ok());
-        Some(Self {
-            identity: (metadata.dev(), metadata.ino()),
-            size: metadata.size(),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-            settled: age.is_some_and(|age| age > Duration::from_secs(1)),
-        })
+        self.stamps == now && now.iter().flatten().all(Stamp::is_settled)
     }
 }

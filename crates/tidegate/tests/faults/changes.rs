@@ -28,7 +28,7 @@ fn arrive(tidegate: &Tidegate) -> (TcpStream, u8) {
 }
 
 fn wait_served_by(tidegate: &Tidegate, name: u8) {
-    wait_for(&format!("backend {}", name as char), || (arrive(tidegate).1 == name).then_some(()));
+    wait_for(format!("backend {}", name as char), || (arrive(tidegate).1 == name).then_some(()));
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn a_reset_at_any_step_leaves_nothing_behind() {
         reset(in_relay);
     });
     again(&|| {
-        assert!(wait_end(&mut sending(&tidegate, RESETS, b"answer me")), "the backend's reset is passed on")
+        assert!(wait_end(&mut sending(&tidegate, RESETS, b"answer me")), "the backend's reset is passed on");
     });
 
     tidegate.wait_active(0);

@@ -142,7 +142,7 @@ impl Tidegate {
 
     /// Waits until so many connections are there.
     pub(crate) fn wait_active(&self, count: u64) {
-        wait_for(&format!("{count} connections"), || (self.active() == count).then_some(()));
+        wait_for(format!("{count} connections"), || (self.active() == count).then_some(()));
     }
 
     /// One object with its status.
@@ -174,7 +174,7 @@ impl Tidegate {
     /// The line about the connection of this client, once it has ended.
     pub(crate) fn line_of(&self, client: SocketAddr) -> Value {
         let client = client.to_string();
-        wait_for(&format!("a line about {client}"), || {
+        wait_for(format!("a line about {client}"), || {
             self.lines().into_iter().find(|line| line["client"] == client.as_str())
         })
     }

@@ -10,26 +10,28 @@ use tempfile::TempDir;
 /// `openssl s_server` for any number of connections, one after the other.
 pub(crate) struct Server {
     pub(crate) port: u16,
-    pub(crate) process: Process,
+    _process: Process,
     _folder: TempDir,
 }
 
 impl Server {
     /// Sends back each line in reverse.
     pub(crate) fn reversing(identity: &Identity) -> Self {
-        Self::start(identity, &["-rev"])
+        Self::start_in(Path::new("/"), identity, &["-rev"])
     }
 
-    pub(crate) fn start(identity: &Identity, arguments: &[&str]) -> Self {
+    /// In a folder, whose files `-WWW` serves and `-CAfile` may name.
+    pub(crate) fn start_in(content: &Path, identity: &Identity, arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let files = identity.write(folder.path(), "server");
         let mut command = Command::new("openssl");
+        command.current_dir(content);
         command.args(["s_server", "-accept", "127.0.0.1:0"]).args(arguments);
         command.arg("-cert").arg(files.certificate).arg("-key").arg(files.key);
         let mut process = Process::start(&mut command);
         let line = process.says("ACCEPT 127.0.0.1:");
         let port = line.rsplit(':').next().and_then(|port| port.trim().parse().ok());
-        Self { port: port.unwrap_or_else(|| panic!("{line:?}")), process, _folder: folder }
+        Self { port: port.unwrap_or_else(|| panic!("{line:?}")), _process: process, _folder: folder }
     }
 }
 
@@ -51,7 +53,13 @@ impl Client {
     pub(crate) fn without_name(port: u16, authority: &Authority) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new("openssl");
-        command.args(["s_client", "-connect", &format!("127.0.0.1:{port}"), "-verify_return_error"]);
+        command.args([
+            "s_client",
+            "-connect",
+            &format!("127.0.0.1:{port}"),
+            "-verify_return_error",
+            "-nocommands",
+        ]);
         command.arg("-CAfile").arg(authority.write(folder.path()));
         Self { command, folder }
     }
@@ -72,29 +80,37 @@ impl Client {
         self
     }
 
-    pub(crate) fn start(mut self) -> Session {
-        Session { process: Process::start(&mut self.command), _folder: self.folder }
+    /// Shakes hands, says nothing, and closes.
+    pub(crate) fn look(mut self) -> Finished {
+        Process::run(&mut self.command)
     }
 
-    /// Shakes hands, says nothing, and closes.
-    pub(crate) fn look(self) -> Finished {
-        let Session { mut process, _folder } = self.start();
+    /// Says nothing and waits for the other side to close.
+    pub(crate) fn listen(mut self) -> Finished {
+        Process::start(&mut self.command).finish()
+    }
+
+    /// Says nothing and waits until it hears `words`.
+    pub(crate) fn hear(mut self, words: &str) -> Process {
+        let mut process = Process::start(&mut self.command);
+        process.says(words);
+        process
+    }
+
+    /// Says something, ends its input, and waits for the other side to close.
+    pub(crate) fn tell(mut self, words: &str) -> Finished {
+        let mut process = Process::start(&mut self.command);
+        process.type_in(words);
         process.close_input();
         process.finish()
     }
 
     /// Sends a line and gives what came back, once `answer` is a part of it.
-    pub(crate) fn ask(self, question: &str, answer: &str) -> Finished {
-        let Session { mut process, _folder } = self.start();
+    pub(crate) fn ask(mut self, question: &str, answer: &str) -> Finished {
+        let mut process = Process::start(&mut self.command);
         process.type_in(&format!("{question}\n"));
         process.says(answer);
         process.close_input();
         process.finish()
     }
-}
-
-/// A client that is connected, or about to be.
-pub(crate) struct Session {
-    pub(crate) process: Process,
-    _folder: TempDir,
 }

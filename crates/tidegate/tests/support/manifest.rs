@@ -5,17 +5,18 @@ use std::fmt::Display;
 use super::certificate::Identity;
 
 /// Documents of one file.
-pub(crate) fn file<const N: usize>(documents: [String; N]) -> String {
-    documents.join("---\n")
+pub(crate) fn file(documents: impl IntoIterator<Item = String>) -> String {
+    documents.into_iter().collect::<Vec<_>>().join("---\n")
 }
 
 /// The Gateway `gate` with listeners as [`passthrough`], [`terminate`] and their like write them.
-pub(crate) fn gateway<const N: usize>(listeners: [String; N]) -> String {
+pub(crate) fn gateway(listeners: impl IntoIterator<Item = String>) -> String {
     gateway_with("", listeners)
 }
 
 /// The same with more below `spec`, indented by two.
-pub(crate) fn gateway_with<const N: usize>(spec: &str, listeners: [String; N]) -> String {
+pub(crate) fn gateway_with(spec: &str, listeners: impl IntoIterator<Item = String>) -> String {
+    let listeners: String = listeners.into_iter().collect();
     format!(
         "apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
@@ -24,8 +25,7 @@ metadata:
 spec:
   gatewayClassName: tidegate
 {spec}  listeners:
-{}",
-        listeners.concat()
+{listeners}"
     )
 }
 

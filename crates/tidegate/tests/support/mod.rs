@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
+pub(crate) mod backend;
 pub(crate) mod certificate;
 pub(crate) mod manifest;
 pub(crate) mod port;

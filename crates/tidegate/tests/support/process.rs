@@ -19,6 +19,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("dig", "bind9-dnsutils"),
     ("dnsmasq", "dnsmasq-base"),
     ("dropbear", "dropbear-bin"),
+    ("dropbearkey", "dropbear-bin"),
     ("initdb", "postgresql"),
     ("mosquitto", "mosquitto"),
     ("mosquitto_pub", "mosquitto-clients"),

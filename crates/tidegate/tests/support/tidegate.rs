@@ -117,8 +117,8 @@ impl Tidegate {
         series.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
     }
 
-    /// The lines of the access log so far, oldest first. They are written after a connection has ended, a little
-    /// later than its peers notice.
+    /// The lines of the access log so far. They are written after a connection has ended, a little later than its
+    /// peers notice.
     pub(crate) fn lines(&self) -> Vec<Value> {
         let text = self.process.stdout();
         let (whole, _) = text.rsplit_once('\n').unwrap_or_default();
@@ -132,9 +132,15 @@ impl Tidegate {
         })
     }
 
-    /// The `count`-th line, once it is there.
-    pub(crate) fn nth_line(&self, count: usize) -> Value {
-        wait_for(format_args!("line {count} of the access log"), || self.lines().into_iter().nth(count))
+    /// The first `count` lines, once they are there. Each worker writes its own, so that they are in no order.
+    pub(crate) fn first_lines(&self, count: usize) -> Vec<Value> {
+        wait_for(format_args!("{count} lines of the access log"), || {
+            let mut lines = self.lines();
+            (lines.len() >= count).then(|| {
+                lines.truncate(count);
+                lines
+            })
+        })
     }
 
     /// Asks it to end, and waits until it has.

@@ -1,0 +1,69 @@
+"""What a proxy has to carry, whichever proxy it is: ports, names and backends.
+
+Ports of the proxy, all on 127.0.0.1:
+  8443 TLS passthrough by server name       8448 the same with splice, where that is a choice
+  8445 TLS terminated, ECDSA certificate    8446 the same with RSA
+  8080 HTTP, by host                        8447 HTTPS, by host
+  8053 UDP                                  8054 UDP where a flow has one answer
+
+Variants: `base` has a handful of names, `10k` and `100k` so many more; with `new` at the end also new.test.
+"""
+from dataclasses import dataclass
+from pathlib import Path
+
+ECHO, SOURCE, SINK, TLS, HTTP, UDP = 9001, 9002, 9003, 9004, 9005, 9007
+BACKENDS = {"echo": ECHO, "source": SOURCE, "sink": SINK, "tls": TLS, "http": HTTP}
+BACKEND_OF_PORT = {port: name for name, port in BACKENDS.items()}
+
+PASSTHROUGH = {"echo.test": ECHO, "source.test": SOURCE, "sink.test": SINK, "tls.test": TLS}
+TERMINATED = {"echo.test": ECHO, "source.test": SOURCE, "sink.test": SINK}
+HTTP_HOSTS = ("echo.test", "other.test")
+NEW = "new.test"
+
+MANY = {"10k": 10_000, "100k": 100_000}
+VARIANTS = ("base", "new", "10k", "10knew")
+# For proxies that find a name among 100,000 without looking at all of them, and start within seconds.
+VARIANTS_WITH_100K = VARIANTS + ("100k",)
+
+
+def many_names(variant):
+    return [f"h{number:06}.test" for number in range(MANY[variant])]
+
+
+def passthrough_names(variant):
+    """Server name to backend port."""
+    names = dict(PASSTHROUGH)
+    size = variant.removesuffix("new")
+    if size in MANY:
+        names.update((name, ECHO) for name in many_names(size))
+    if variant.endswith("new"):
+        names[NEW] = ECHO
+    return names
+
+
+def write_name_lists(folder):
+    """The names that the load side asks for."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for variant in MANY:
+        (folder / f"names-{variant}.txt").write_text("\n".join(many_names(variant)) + "\n")
+
+
+@dataclass
+class Files:
+    """Where things are that configurations name."""
+
+    folder: Path
+
+    def certificate(self, kind):
+        return self.folder / "certificates" / f"{kind}.crt"
+
+    def key(self, kind):
+        return self.folder / "certificates" / f"{kind}.key"
+
+    def certificate_and_key(self, kind):
+        return self.folder / "certificates" / f"{kind}.pem"
+
+    @property
+    def running(self):
+        """What a running proxy reads; the peer's script puts a variant there."""
+        return self.folder / "running"

@@ -1,0 +1,154 @@
+"""The rows of the table: what is measured, how, and what Tidegate is to reach. run.py measures them, report.py judges.
+
+Ports are those of configurations/traffic.py. A row is measured for the peers that have its capability.
+"""
+from dataclasses import dataclass
+from typing import Callable, Optional
+
+# `direct` asks the backends themselves; rows without a port there have no `direct`.
+ECHO, SOURCE, SINK, TLS_ECDSA, TLS_RSA, UDP = 9001, 9002, 9003, 9004, 9006, 9007
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What Tidegate's figure is divided by, and how much may come out."""
+
+    most: float
+    # `best`: the best peer of the row; `splice`: HAProxy with splice; `own`: Tidegate in another row; `absolute`: the
+    # figure itself.
+    against: str = "best"
+    row: Optional[str] = None
+
+    def words(self):
+        return {"best": f"≤ {self.most:g}",
+                "splice": f"≤ {self.most:g} of HAProxy's splice",
+                "own": f"≤ {self.most:g} of few names",
+                "absolute": f"≤ {self.most:g}"}[self.against]
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    title: str
+    unit: str
+    figure: str
+    mode: str
+    options: tuple
+    port: int
+    needs: str
+    direct: Optional[int] = None
+    goal: Optional[Goal] = None
+    # Of the configurations with few, 10,000 and 100,000 names.
+    variant: str = "base"
+    # Measured in a process of its own, so that nothing of other rows is left in it.
+    alone: bool = False
+    # Part of a run that does not name its rows.
+    default: bool = True
+    scale: float = 1.0
+    # What must hold for a figure to count, and what to say where it does not.
+    valid: Optional[Callable] = None
+
+
+US, SECONDS_PER_GB = "µs", "s/GB"
+CPU = "proxy_us_per_op"
+
+
+def cpu(name, title, mode, options, port, needs, **rest):
+    """Processor time of the proxy for each operation."""
+    return Row(name, title, US, CPU, mode, options, port, needs, **rest)
+
+
+def bulk(name, title, direction, connections, port, needs, tls=(), **rest):
+    options = ("--dir", direction, "--conns", str(connections), *tls)
+    return Row(name, title, SECONDS_PER_GB, CPU, "bulk", options, port, needs, scale=1e-6, **rest)
+
+
+def none_resumed(result):
+    return None if result["resumed"] == 0 else "some handshakes were resumed"
+
+
+def nearly_all_resumed(result):
+    return None if result["resumed"] >= 0.98 else f"only {result['resumed']:.0%} were resumed"
+
+
+def all_open(result):
+    missing = result["conns"] - result["ok"]
+    return None if missing == 0 else f"{missing} connections did not open"
+
+
+def nothing_lost(result):
+    return None if result["loss_frac"] < 0.001 else f"{result['loss_frac']:.1%} of datagrams were lost"
+
+
+def nothing_broken(result):
+    lost = result["conns"] - result["live"] + result["broken"] + result["stuck"] + result["new_failed"]
+    return None if lost == 0 else f"{lost} connections broken, stuck or refused"
+
+
+ECDSA = ("--tls", "--certificate", "{certificates}/{owner}ecdsa.crt")
+RSA = ("--tls", "--certificate", "{certificates}/{owner}rsa.crt")
+FEW_NAMES = ("--sni", "echo.test")
+
+ROWS = (
+    cpu("conn", "new passthrough connection", "conn", FEW_NAMES, 8443, "passthrough", direct=ECHO, goal=Goal(0.95)),
+    cpu("conn_pq", "the same, post-quantum ClientHello", "conn", ("--kx", "pq"), 8443, "passthrough", direct=ECHO,
+        goal=Goal(0.95)),
+    cpu("conn_10k", "the same, 10,000 names", "conn", ("--sni-file", "{generated}/names-10k.txt"), 8443, "10k",
+        variant="10k", goal=Goal(1.05, "own", "conn")),
+    cpu("conn_100k", "the same, 100,000 names", "conn", ("--sni-file", "{generated}/names-100k.txt"), 8443, "100k",
+        variant="100k", goal=Goal(1.05, "own", "conn")),
+    cpu("conn_tls", "full TLS handshake passed through", "conn",
+        ("--tls", "--sni", "tls.test", "--certificate", "{certificates}/backend-ecdsa.crt"), 8443, "passthrough",
+        direct=TLS_ECDSA, default=False),
+    bulk("bulk_down", "passthrough bulk down, 16 connections", "down", 16, 8443, "passthrough", direct=SOURCE,
+         goal=Goal(0.9, "splice", "bulk_down_splice")),
+    bulk("bulk_up", "passthrough bulk up, 16 connections", "up", 16, 8443, "passthrough", direct=SINK,
+         goal=Goal(0.9, "splice", "bulk_up_splice")),
+    bulk("bulk_down_splice", "bulk down by splice", "down", 16, 8448, "splice"),
+    bulk("bulk_up_splice", "bulk up by splice", "up", 16, 8448, "splice"),
+    bulk("bulk_down1", "passthrough bulk down, 1 connection", "down", 1, 8443, "passthrough", direct=SOURCE,
+         default=False),
+    bulk("bulk_down64", "passthrough bulk down, 64 connections", "down", 64, 8443, "passthrough", direct=SOURCE,
+         default=False),
+    cpu("rr", "ping-pong of 64 bytes, 50 connections", "rr", (), 8443, "passthrough", direct=ECHO, goal=Goal(0.95)),
+    cpu("rr1", "the same, 1 connection", "rr", ("--conns", "1"), 8443, "passthrough", direct=ECHO, default=False),
+    cpu("rr500", "the same, 500 connections", "rr", ("--conns", "500"), 8443, "passthrough", direct=ECHO,
+        default=False),
+    cpu("rr_paced", "the same, 5,000 a second on 50 connections", "rr", ("--rate", "5000"), 8443, "passthrough",
+        direct=ECHO, default=False),
+    cpu("tls_ecdsa", "TLS 1.3 terminated, ECDSA P-256, full", "conn", ECDSA, 8445, "ecdsa", direct=TLS_ECDSA,
+        goal=Goal(0.75), valid=none_resumed),
+    cpu("tls_resumed", "the same, resumed", "conn", ECDSA + ("--resume",), 8445, "ecdsa", direct=TLS_ECDSA,
+        goal=Goal(0.75), valid=nearly_all_resumed),
+    cpu("tls_rsa", "the same, RSA-2048, full", "conn", RSA, 8446, "rsa", direct=TLS_RSA, goal=Goal(0.9),
+        valid=none_resumed),
+    bulk("tls_down", "terminated bulk down, 16 connections", "down", 16, 8445, "ecdsa", ECDSA, goal=Goal(1.0)),
+    bulk("tls_up", "terminated bulk up, 16 connections", "up", 16, 8445, "ecdsa", ECDSA, goal=Goal(1.0),
+         default=False),
+    cpu("tls_rr", "terminated ping-pong, 50 connections", "rr", ECDSA, 8445, "ecdsa", direct=TLS_ECDSA,
+        goal=Goal(0.95)),
+    cpu("udp", "UDP datagram, 32 flows", "udp", (), 8053, "udp", direct=UDP, goal=Goal(0.7), valid=nothing_lost),
+    cpu("udp_window", "the same, 8 under way on each", "udp", ("--win", "8"), 8053, "udp", direct=UDP, default=False,
+        valid=nothing_lost),
+    cpu("udp_new", "UDP, a new flow for each datagram", "udp", ("--fresh",), 8054, "udp-one-answer", direct=UDP,
+        goal=Goal(0.7), valid=nothing_lost, alone=True),
+    Row("idle", "memory of an idle passthrough connection", "KB", "kb_per_conn", "idle", ("--conns", "{idle}"), 8443,
+        "passthrough", goal=Goal(3.0, "absolute"), valid=all_open, alone=True),
+    Row("idle_tls", "memory of an idle terminated connection", "KB", "kb_per_conn", "idle",
+        ("--conns", "{idle_tls}", *ECDSA), 8445, "ecdsa", goal=Goal(16.0, "absolute"), valid=all_open, alone=True),
+    Row("reload", "route added, 1,000 live connections", "ms", "route_ms", "reload", ("--after", "2"), 8443, "reload",
+        goal=Goal(10.0, "absolute"), valid=nothing_broken, alone=True),
+    Row("reload_runtime", "the same by a runtime API", "ms", "route_ms", "reload", ("--after", "1"), 8443, "runtime",
+        valid=nothing_broken, alone=True),
+    Row("reload_10k", "route added to 10,000", "ms", "route_ms", "reload", ("--after", "2"), 8443, "10k",
+        variant="10k", goal=Goal(10.0, "absolute"), valid=nothing_broken),
+    Row("mem", "memory at start", "MB", "pss_kb", "mem", (), 8443, "passthrough", scale=1 / 1024, default=False,
+        alone=True),
+    Row("mem_10k", "memory with 10,000 routes", "MB", "pss_kb", "mem", (), 8443, "10k", variant="10k",
+        scale=1 / 1024, default=False, alone=True),
+)
+
+# Another row's figure counts for a peer as well, where it has a faster way to do the same.
+OTHER_WAYS = {"bulk_down": "bulk_down_splice", "bulk_up": "bulk_up_splice", "reload": "reload_runtime"}
+
+BY_NAME = {row.name: row for row in ROWS}
