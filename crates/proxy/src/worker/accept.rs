@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
@@ -38,6 +39,9 @@ pub(super) enum Open {
 
 /// Connections accepted from one socket before another event has its turn.
 const BATCH: usize = 64;
+
+/// A machine that stays exhausted is said to be so this often; the metric counts every pause.
+const SILENCE: Duration = Duration::from_secs(10);
 
 impl Worker {
     pub(super) fn listen(&mut self, number: usize, listening: Listening) {
@@ -122,7 +126,10 @@ impl Worker {
     fn pause_accepting(&mut self, error: &io::Error) {
         self.paused = true;
         self.kit.counters().accept_paused();
-        eprintln!("tidegate: accepting no connections for a moment: {error}");
+        if self.paused_said.is_none_or(|said| self.kit.now.duration_since(said) > SILENCE) {
+            self.paused_said = Some(self.kit.now);
+            eprintln!("tidegate: accepting no connections for a moment: {error}");
+        }
     }
 
     pub(super) fn resume_accepting(&mut self) {
@@ -137,4 +144,35 @@ impl Worker {
 fn is_exhausted(error: &io::Error) -> bool {
     let exhausted = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
     exhausted.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::net::Ipv4Addr;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::net::open_tcp;
+    use crate::shared::Shared;
+    use crate::{Settings, Unavailable};
+
+    /// More than one batch. They are answered by a plan without listeners, which is an end and no reset.
+    #[test]
+    fn what_waits_is_accepted_before_the_socket_is_closed() {
+        let shared = Shared::new(Settings { workers: 1, ..Settings::default() }, Box::new(Unavailable));
+        let mut worker = Worker::new(0, Arc::new(shared), None).unwrap();
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let socket = open_tcp(any, 1, false, false).unwrap().remove(0);
+        let bound = SocketAddr::try_from(rustix::net::getsockname(&socket).unwrap()).unwrap();
+        let port = bound.port();
+        worker.listen(0, Listening { socket, transport: Transport::Tcp, bound, port });
+        let clients: Vec<_> =
+            (0..2 * BATCH + 1).map(|_| std::net::TcpStream::connect(bound).unwrap()).collect();
+        worker.unlisten(0);
+        for mut client in clients {
+            assert_eq!(client.read(&mut [0]).unwrap(), 0);
+        }
+        assert!(std::net::TcpStream::connect(bound).is_err());
+    }
 }

@@ -13,7 +13,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::epoll;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -49,6 +49,7 @@ pub(crate) struct Worker {
     sweep: Option<Sweep>,
     /// Set while the machine has no room for connections; nothing is accepted until a tick later.
     paused: bool,
+    paused_said: Option<Instant>,
 }
 
 /// What a worker is told.
@@ -89,6 +90,7 @@ impl Worker {
             due: Vec::new(),
             sweep: None,
             paused: false,
+            paused_said: None,
             shared,
         })
     }
