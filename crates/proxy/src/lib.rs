@@ -22,7 +22,7 @@ mod worker;
 
 pub use ending::Ending;
 pub use http::{ConnectionPlace, HttpConnection, HttpEngine, Https, Rewound, Unavailable};
-pub use net::owner;
+pub use net::{owner, raise_descriptor_limit};
 pub use observe::{AccessLog, Format as LogFormat, Recent, Refused, Target as LogTarget};
 pub use ports::SocketState;
 pub use proxy::Proxy;

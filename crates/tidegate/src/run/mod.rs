@@ -60,6 +60,7 @@ async fn serve(options: &Run, terminal: &mut Terminal) -> Result<(Outcome, Arc<L
         move |error: std::io::Error| Error::Start(format!("{what}: {error}"))
     };
     let log = Log::new(options.log_format);
+    tidegate_proxy::raise_descriptor_limit();
     let signals = Signals::new().map_err(failed("cannot wait for signals"))?;
     let admin = bind(options.admin, "--admin")?;
     let health = options.health.map(|address| bind(address, "--health")).transpose()?;

@@ -1,0 +1,11 @@
+//! How many descriptors the process may have.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Asks for as many as this user may have: the usual first limit is there for programs that cannot count beyond it.
+pub fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    // What is not granted is found out when it runs short.
+    let _ = setrlimit(Resource::Nofile, raised);
+}
