@@ -86,7 +86,7 @@ if [ -z "${LOADGEN:-}" ]; then
   (cd loadgen && cargo build --quiet --release --locked --target-dir ../target)
 fi
 ./certificates.sh generated/certificates
-if [ ! -e generated/written ] || [ -n "$(find configurations certificates.sh -newer generated/written -name '*.*' -print -quit)" ]; then
+if [ ! -e generated/written ] || [ -n "$(find configurations certificates.sh -newer generated/written -name '*.[ps][yh]' -print -quit)" ]; then
   python3 configurations generated
   touch generated/written
 fi

@@ -62,7 +62,16 @@ class Run:
             ratio, verdict = self.judge(row)
             lines.append(f"| {row.title} | {row.unit} | {spread(self.figures(row, 'direct'))} | {best_cell} |"
                          f" {spread(self.figures(row, SUBJECT))} | {ratio} | {row.goal.words()} | {verdict} |")
-        return "\n".join(lines) + "\n"
+        return "\n".join(lines) + "\n" + self.floor()
+
+    def floor(self):
+        """How far a new connection is from the least that the kernel takes for it."""
+        row = BY_NAME["conn"]
+        direct, figure = median(self.figures(row, "direct")), median(self.figures(row, SUBJECT))
+        if not direct or not figure:
+            return ""
+        return (f"\nA connection through a proxy is two connections to the kernel: a new passthrough connection costs"
+                f" {figure / (2 * direct):.2f} of twice `direct`.\n")
 
     def judge(self, row):
         """The ratio that the goal is about, and whether it was reached."""
