@@ -8,14 +8,17 @@ FUZZ := $(TOOLS)/bin/cargo-fuzz
 FUZZ_VERSION := 0.13.2
 FUZZ_SECONDS ?= 60
 
+# Programs besides cargo, each with the package of Debian that has it.
+FOR_DEMO := gcc:gcc openssl:openssl curl:curl socat:socat
+FOR_TEST := $(FOR_DEMO) jq:jq psql:postgresql-client initdb:postgresql redis-server:redis-server \
+	redis-cli:redis-tools mosquitto:mosquitto mosquitto_pub:mosquitto-clients dnsmasq:dnsmasq-base \
+	dig:bind9-dnsutils dropbear:dropbear-bin
+
 # Of `make bench`: less than 15 minutes on two cores with Debian's peers. A row is measured SECONDS in each round.
 ROUNDS ?= 3
 SECONDS ?= 1.5
 PEERS ?=
 ROWS ?=
-
-# What the tests call besides cargo.
-DEBIAN := gcc openssl curl jq
 
 export CARGO_TERM_COLOR ?= auto
 
@@ -24,7 +27,10 @@ export CARGO_TERM_COLOR ?= auto
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
-demo: ## check and explain the examples, in colour, in a minute
+demo: NEEDED := $(FOR_DEMO)
+test integration: NEEDED := $(FOR_TEST)
+
+demo: debian ## real servers, Tidegate in front of them, and what happens; DEMO=once ends by itself
 	@cargo build --quiet --package tidegate
 	@examples/demo.sh target/debug/tidegate
 
@@ -60,10 +66,7 @@ fuzz: $(FUZZ) ## each fuzz target for FUZZ_SECONDS (60)
 	  RUSTC_BOOTSTRAP=1 $(FUZZ) run $$target -s none -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
 debian:
-	@missing=""; for tool in $(DEBIAN); do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
-	if [ -n "$$missing" ]; then \
-	  if [ "$$(id -u)" = 0 ]; then apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing >/dev/null; \
-	  else echo "missing:$$missing (Debian: apt-get install$$missing)" >&2; exit 1; fi; fi
+	@.ci/debian.sh $(NEEDED)
 
 $(DENY):
 	cargo install --quiet --debug --locked --root $(TOOLS) --version $(DENY_VERSION) cargo-deny

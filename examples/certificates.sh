@@ -10,24 +10,33 @@ openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 
     -subj "/CN=Tidegate example CA" -addext "keyUsage=critical,keyCertSign,cRLSign" \
     -keyout "$work/ca.key" -out "$work/ca.crt" 2>/dev/null
 
-# certificate FOLDER FILE NAME...
+# certificate FOLDER NAME...: the file is named after the first name.
 certificate() {
-    folder=$1
-    file=$2
-    shift 2
+    folder=$1 file=$2
+    shift
+    mkdir -p "$folder"
     names=$(printf ',DNS:%s' "$@")
     openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj "/CN=$1" \
         -addext "subjectAltName=${names#,}" -addext "extendedKeyUsage=serverAuth" \
         -keyout "$work/sec1.key" -out "$work/request" 2>/dev/null
     openssl x509 -req -in "$work/request" -CA "$work/ca.crt" -CAkey "$work/ca.key" -days 36500 \
-        -copy_extensions copy -out "$folder/certs/$file.crt" 2>/dev/null
-    openssl pkcs8 -topk8 -nocrypt -in "$work/sec1.key" -out "$folder/certs/$file.key"
+        -copy_extensions copy -out "$folder/$file.crt" 2>/dev/null
+    openssl pkcs8 -topk8 -nocrypt -in "$work/sec1.key" -out "$folder/$file.key"
+    chmod 644 "$folder/$file.key"
 }
 
-certificate terminate mqtt.example.com mqtt.example.com
-certificate mixed mqtt.example.com mqtt.example.com
-certificate mixed www.example.com www.example.com shop.example.com
-certificate reencrypt cache.example.com cache.example.com
-certificate reencrypt app.example.com app.example.com
-certificate grpc grpc.example.com grpc.example.com
+certificate terminate/certs mqtt.example.com
+certificate mixed/certs mqtt.example.com
+certificate mixed/certs www.example.com shop.example.com
+certificate reencrypt/certs cache.example.com
+certificate reencrypt/certs app.example.com
+certificate grpc/certs grpc.example.com
 cp "$work/ca.crt" reencrypt/certs/backend-ca.crt
+
+# Of the backends that keep their own TLS; the Gateways never see these.
+certificate passthrough/backend db.example.com '*.db.example.com'
+certificate mixed/backend vault.example.com
+certificate reencrypt/backend redis.internal.example.com
+
+# For clients.
+cp "$work/ca.crt" ca.crt

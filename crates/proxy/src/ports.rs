@@ -2,7 +2,7 @@
 //! as long as any listener needs it.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tidegate_plan::{Expects, Tables, Transport};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::Settings;
-use crate::net::{open_tcp, open_udp};
+use crate::net::{has_ipv6, open_tcp, open_udp};
 use crate::worker::{Command, Listening};
 
 pub(crate) struct Ports {
@@ -21,6 +21,8 @@ pub(crate) struct Ports {
     failed: BTreeMap<Wanted, String>,
     /// Sockets are known to the workers by numbers that are used once.
     next: usize,
+    /// Nothing is opened any more.
+    draining: bool,
 }
 
 /// One socket that each worker should have.
@@ -45,6 +47,8 @@ pub struct SocketState {
     pub state: Result<Vec<SocketAddr>, String>,
 }
 
+const ANY_IPV6: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+
 /// How long a worker may take to accept what waits at a port that is closed.
 const PATIENCE: Duration = Duration::from_millis(500);
 
@@ -52,11 +56,13 @@ impl Ports {
     pub(crate) fn new(settings: &Settings, workers: Vec<UnboundedSender<Command>>) -> Self {
         Self {
             workers,
-            bind: settings.bind.clone(),
+            // A machine without IPv6 has no such addresses to serve.
+            bind: settings.bind.iter().copied().filter(|ip| *ip != ANY_IPV6 || has_ipv6()).collect(),
             offset: settings.port_offset,
             open: BTreeMap::new(),
             failed: BTreeMap::new(),
             next: 0,
+            draining: false,
         }
     }
 
@@ -84,6 +90,9 @@ impl Ports {
 
     /// Opens what the tables ask for and is not open.
     pub(crate) fn open(&mut self, tables: &Tables) {
+        if self.draining {
+            return;
+        }
         for (socket, expects) in self.wanted(tables) {
             if !self.open.contains_key(&socket) {
                 self.open_one(socket, expects);
@@ -101,6 +110,7 @@ impl Ports {
         for worker in &self.workers {
             let _ = worker.send(Command::Drain(time));
         }
+        self.draining = true;
         self.open.clear();
         self.failed.clear();
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::arguments::{CheckFormat, Refused, Status, TextFormat};
 use crate::output::{Error, Outcome, Terminal};
+use crate::run::admin::WELL;
 
 const TIME: Duration = Duration::from_secs(30);
 
@@ -15,10 +16,9 @@ pub(crate) fn status(options: &Status, terminal: &mut Terminal) -> Result<Outcom
         CheckFormat::Json => "json",
         CheckFormat::Yaml => "yaml",
     };
-    let (code, body) = ask(options.admin, &format!("/status?output={output}"))?;
+    let (well, body) = ask(options.admin, &format!("/status?output={output}"))?;
     terminal.print(&body)?;
-    // 207: of the objects, some are well and some are not.
-    Ok(Outcome::good_if(code == 200))
+    Ok(Outcome::good_if(well))
 }
 
 pub(crate) fn refused(options: &Refused, terminal: &mut Terminal) -> Result<Outcome, Error> {
@@ -31,9 +31,9 @@ pub(crate) fn refused(options: &Refused, terminal: &mut Terminal) -> Result<Outc
     Ok(Outcome::Good)
 }
 
-/// The code and the body of the answer. The server closes the connection behind each, so that there is no more
+/// The body of the answer, and whether all is said to be well. The server closes the connection behind each, so that there is no more
 /// to HTTP than this.
-fn ask(admin: SocketAddr, path: &str) -> Result<(u16, String), Error> {
+fn ask(admin: SocketAddr, path: &str) -> Result<(bool, String), Error> {
     let failed = |error: std::io::Error| {
         Error::Start(format!(
             "nobody answers at {admin}: {error} (is `tidegate run` running, and with which --admin?)"
@@ -49,15 +49,16 @@ fn ask(admin: SocketAddr, path: &str) -> Result<(u16, String), Error> {
         .ok_or_else(|| Error::Start(format!("what answers at {admin} is no Tidegate")))
 }
 
-fn parse(answer: &str) -> Option<(u16, String)> {
+fn parse(answer: &str) -> Option<(bool, String)> {
     let (head, body) = answer.split_once("\r\n\r\n")?;
-    let code = head.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()?;
-    let length = head.lines().find_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
-    });
-    let complete = length.is_none_or(|length| body.len() == length);
-    (complete && matches!(code, 200 | 207)).then(|| (code, body.to_owned()))
+    head.strip_prefix("HTTP/1.1 200 ")?;
+    let header = |wanted: &str| {
+        let fields = head.lines().filter_map(|line| line.split_once(':'));
+        fields.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.trim())
+    };
+    // Less than was announced is what a connection leaves that broke off.
+    let complete = header("content-length").is_none_or(|length| length.parse() == Ok(body.len()));
+    complete.then(|| (header(WELL) != Some("false"), body.to_owned()))
 }
 
 #[cfg(test)]
@@ -67,8 +68,8 @@ mod tests {
     #[test]
     fn only_a_whole_answer_is_one() {
         let answer = |head: &str, body: &str| parse(&format!("{head}\r\n\r\n{body}"));
-        assert_eq!(answer("HTTP/1.1 200 OK\r\nContent-Length: 3", "yes"), Some((200, "yes".to_owned())));
-        assert_eq!(answer("HTTP/1.1 207 Multi-Status\r\ncontent-length: 0", ""), Some((207, String::new())));
+        assert_eq!(answer("HTTP/1.1 200 OK\r\nContent-Length: 3", "yes"), Some((true, "yes".to_owned())));
+        assert_eq!(answer("HTTP/1.1 200 OK\r\nTidegate-Well: false", ""), Some((false, String::new())));
         assert_eq!(answer("HTTP/1.1 200 OK\r\ncontent-length: 4", "yes"), None);
         assert_eq!(answer("HTTP/1.1 404 Not Found\r\ncontent-length: 0", ""), None);
         assert_eq!(answer("SSH-2.0-x", "yes"), None);

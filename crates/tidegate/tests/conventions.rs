@@ -45,6 +45,11 @@ fn wrong_usage_exits_with_2_and_prints_no_result() {
         &["explain", "http", "gateway/nobody"],
         &["diff", "http"],
         &["serve"],
+        &["run"],
+        &["run", "http", "--once", "--watch"],
+        &["run", "http", "--drain", "10"],
+        &["run", "http", "--workers", "0"],
+        &["status", "--admin", "localhost"],
         &[],
     ] {
         let output = tidegate(arguments);
@@ -78,7 +83,7 @@ fn the_wrong_name_gets_advice() {
 
 #[test]
 fn help_has_an_example_for_each_command() {
-    for name in ["check", "explain", "diff", "version", "completions", "man"] {
+    for name in ["run", "status", "refused", "check", "explain", "diff", "version", "completions", "man"] {
         let output = tidegate(&[name, "--help"]);
         assert_eq!(output.status.code(), Some(0));
         assert!(text(&output.stdout).contains(&format!("\n  tidegate {name}")), "{name}");

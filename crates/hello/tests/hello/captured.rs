@@ -1,5 +1,5 @@
-//! Hellos of real clients, sent while the test runs: rustls in memory, OpenSSL and curl to a listener on
-//! loopback. Debian's `openssl` and `curl` must be installed.
+//! Hellos of real clients, sent while the test runs: rustls in memory, OpenSSL, curl and Go to a listener on
+//! loopback. Debian's `openssl` and `curl` must be installed; Go is asked where it is there.
 
 use std::io::{ErrorKind, Read};
 use std::net::{TcpListener, TcpStream};
@@ -124,6 +124,42 @@ fn curl_clients() {
     });
     let plain = curl("http://127.0.0.1:PORT/", &[]);
     assert_eq!(read_at_once(&plain, Limits::default()), Err(HelloError::LooksLikeHttp));
+}
+
+/// Its hellos are post-quantum by default and its extensions in an order of their own.
+#[test]
+fn go_clients() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let program = folder.path().join("client");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hello/client.go");
+    let built = Command::new("go").args(["build", "-o"]).arg(&program).arg(source).output();
+    let Ok(built) = built else {
+        eprintln!("left out: there is no Go on this machine, and its hellos are not read");
+        return;
+    };
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let go = |arguments: &[&str]| {
+        capture(|port| {
+            let mut command = Command::new(&program);
+            command.arg(format!("127.0.0.1:{port}")).args(arguments);
+            command
+        })
+    };
+    check(&Captured {
+        client: "Go",
+        wire: go(&["Go.Example", "1.3", "h2", "http/1.1"]),
+        said: said(Some("go.example"), &["h2", "http/1.1"], &[0x0304, 0x0303]),
+    });
+    check(&Captured {
+        client: "Go with TLS 1.2 alone",
+        wire: go(&["go.example.", "1.2"]),
+        said: said(Some("go.example"), &[], &[0x0303]),
+    });
+    check(&Captured {
+        client: "Go to an address",
+        wire: go(&["192.0.2.1", "1.3", "mqtt"]),
+        said: said(None, &["mqtt"], &[0x0304, 0x0303]),
+    });
 }
 
 fn said(name: Option<&str>, alpn: &[&str], versions: &[u16]) -> Said {

@@ -16,12 +16,17 @@ pub(crate) struct End<S> {
     pub(super) writable: bool,
     /// The poller has said that the end is near: a short read is then not the last.
     hanging_up: bool,
+    /// The poller has said that the stream is broken: whatever it still has to give, it takes nothing more.
+    pub(super) broken: bool,
     /// The peer will send nothing more.
     pub(super) ended: bool,
     farewell: Farewell,
     /// Whether a poller watches it.
     pub(crate) watched: bool,
 }
+
+/// More than one read from the other side, as it goes out, and what a codec ever has to say by itself.
+const MOST_WAITING: usize = 256 * 1024;
 
 /// How far the peer was told that nothing more will come to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +65,7 @@ impl<S: Stream> End<S> {
             readable: true,
             writable: true,
             hanging_up: false,
+            broken: false,
             ended: false,
             farewell: Farewell::None,
             watched: false,
@@ -67,10 +73,16 @@ impl<S: Stream> End<S> {
     }
 
     /// What a poller has seen.
-    pub(crate) fn notice(&mut self, readable: bool, writable: bool, hanging_up: bool) {
-        self.readable |= readable || hanging_up;
+    pub(crate) fn notice(&mut self, readable: bool, writable: bool, hanging_up: bool, broken: bool) {
+        self.readable |= readable || hanging_up || broken;
         self.writable |= writable;
-        self.hanging_up |= hanging_up;
+        self.hanging_up |= hanging_up || broken;
+        self.broken |= broken;
+    }
+
+    /// A peer that asks for answers of the codec and does not take them is not listened to.
+    pub(super) fn may_be_read(&self) -> bool {
+        self.readable && !self.ended && self.out.len() < MOST_WAITING
     }
 
     /// Reads once and takes the encryption off.

@@ -47,7 +47,7 @@ impl<P> Lane<P> {
         pipes: &mut impl Pipes<P>,
         budget: &mut usize,
     ) -> Result<bool, Fault> {
-        while self.give(to, pipes).map_err(Fault::To)? && from.readable && !from.ended && *budget > 0 {
+        while self.give(to, pipes).map_err(Fault::To)? && from.may_be_read() && *budget > 0 {
             let carried = if self.is_bulk() && from.tls.is_none() && to.tls.is_none() {
                 self.take_bulk(from, pipes).map_err(Fault::From)?
             } else {

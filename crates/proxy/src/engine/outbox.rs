@@ -16,6 +16,10 @@ impl Outbox {
         self.bytes.is_empty()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len() - self.sent
+    }
+
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }

@@ -187,37 +187,47 @@ impl<S: Stream> Session<S> {
     {
         let Some(backend) = &mut self.backend else { return Err(Ending::ConnectFailed) };
         let carried = self.up.bytes + self.down.bytes;
-        let mut budget = BUDGET;
+        let (mut up_budget, mut down_budget) = (BUDGET, BUDGET);
         let World { scratch, pipes, .. } = world;
-        let up = self.up.carry(&mut self.client, backend, scratch, *pipes, &mut budget);
-        let up = up.map_err(|fault| (Side::Client, fault));
-        let done = up.and_then(|up_done| {
-            let down = self.down.carry(backend, &mut self.client, scratch, *pipes, &mut budget);
-            down.map(|down_done| up_done && down_done).map_err(|fault| (Side::Backend, fault))
-        });
-        let done = done.map_err(|(from, fault)| self.broke(from, fault))?;
+        let up = self.up.carry(&mut self.client, backend, scratch, *pipes, &mut up_budget);
+        let down = self.down.carry(backend, &mut self.client, scratch, *pipes, &mut down_budget);
+        if matches!(down, Err(Fault::To(_))) {
+            // What the client said last, before it went away.
+            let _ = self.up.carry(&mut self.client, backend, scratch, *pipes, &mut up_budget);
+        }
+        let up = up.map_err(|fault| self.broke(Side::Client, fault))?;
+        let down = down.map_err(|fault| self.broke(Side::Backend, fault))?;
         if self.up.bytes + self.down.bytes != carried {
             self.active = world.now;
         }
-        if done {
+        if up && down {
             return Err(Ending::Done);
         }
-        Ok(Step::Stay(if budget == 0 { Next::Again } else { Next::Wait }))
+        // A side that ended in order is not read any more, and so does not say that it is gone altogether.
+        if down && self.backend.as_ref().is_some_and(|backend| backend.broken) {
+            return Err(Ending::BackendReset);
+        }
+        if up && self.client.broken {
+            return Err(Ending::ClientReset);
+        }
+        let more = up_budget == 0 || down_budget == 0;
+        Ok(Step::Stay(if more { Next::Again } else { Next::Wait }))
     }
 
-    /// One side failed in the middle: the other must not take what it has for the whole.
+    /// One side failed in the middle. If it was to send more, the other must not take what it has for the whole; if
+    /// it would only take no more, the other has got all there is.
     fn broke(&mut self, from: Side, fault: Fault) -> Ending {
-        let (side, broken) = match (from, fault) {
-            (Side::Client, Fault::From(broken)) | (Side::Backend, Fault::To(broken)) => {
-                (Side::Client, broken)
+        match (from, fault) {
+            (Side::Client, Fault::From(broken)) => self.client_broke(broken, Ending::ClientReset),
+            (Side::Backend, Fault::From(broken)) => self.backend_broke(&broken, Ending::BackendReset),
+            (_, Fault::To(Broken::Tls(error))) => {
+                self.facts.say(error);
+                if from == Side::Client { Ending::BackendTls } else { Ending::ClientTls }
             }
-            (Side::Backend, Fault::From(broken)) | (Side::Client, Fault::To(broken)) => {
-                (Side::Backend, broken)
+            (from, Fault::To(Broken::Socket(error))) => {
+                self.note_unless_plain(&error);
+                if from == Side::Client { Ending::BackendReset } else { Ending::ClientReset }
             }
-        };
-        match side {
-            Side::Client => self.client_broke(broken, Ending::ClientReset),
-            Side::Backend => self.backend_broke(&broken, Ending::BackendReset),
         }
     }
 

@@ -29,13 +29,16 @@ impl Tick {
     pub(crate) const NEVER: Self = Self(u32::MAX);
 
     pub(crate) fn at(since_beginning: Duration) -> Self {
-        Self(u32::try_from(since_beginning.as_millis() / Self::LENGTH.as_millis()).unwrap_or(u32::MAX))
+        // Every turn asks, and a division of the whole time in milliseconds would be one of 128 bits.
+        let tenths = since_beginning.as_secs() * 10 + u64::from(since_beginning.subsec_millis() / 100);
+        Self(u32::try_from(tenths).unwrap_or(u32::MAX))
     }
 
     /// Rounded up: nobody has less time than was promised.
     pub(crate) fn after(self, time: Duration) -> Self {
-        let ticks = time.as_millis().div_ceil(Self::LENGTH.as_millis());
-        Self(self.0.saturating_add(u32::try_from(ticks).unwrap_or(u32::MAX)).saturating_add(1))
+        let rest = u64::from(time.subsec_nanos().div_ceil(100_000_000));
+        let tenths = time.as_secs().saturating_mul(10).saturating_add(rest);
+        Self(self.0.saturating_add(u32::try_from(tenths).unwrap_or(u32::MAX)).saturating_add(1))
     }
 }
 

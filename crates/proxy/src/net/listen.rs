@@ -2,7 +2,7 @@
 //! second process with SO_REUSEPORT would otherwise silently get a share of the connections.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::io::Errno;
@@ -57,6 +57,11 @@ pub(crate) fn open_udp(address: SocketAddr, count: usize, shared: bool) -> Resul
     let open = || bound(address, SocketType::DGRAM, true);
     let probe = || bound(address, SocketType::DGRAM, false).map(drop);
     open_all(address, Transport::Udp, count, shared, probe, open)
+}
+
+/// Whether this machine speaks IPv6 at all.
+pub(crate) fn has_ipv6() -> bool {
+    bound((Ipv6Addr::UNSPECIFIED, 0).into(), SocketType::DGRAM, false).is_ok()
 }
 
 fn open_all(

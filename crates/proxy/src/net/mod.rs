@@ -5,7 +5,7 @@ mod owner;
 mod pipes;
 mod tcp;
 
-pub(crate) use self::listen::{open_tcp, open_udp};
+pub(crate) use self::listen::{has_ipv6, open_tcp, open_udp};
 pub use self::owner::owner;
 pub(crate) use self::pipes::PipePool;
 pub(crate) use self::tcp::{Dialer, TcpStream, accept};

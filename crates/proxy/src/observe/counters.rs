@@ -1,10 +1,13 @@
 //! What one worker has seen. It alone adds, in a few instructions each; the sums are made when somebody asks.
 
+use std::sync::Arc;
+
 use tidegate_hello::HelloError;
 use tidegate_plan::TlsVersion;
 
 use super::closed_sets::{ConnectFailure, HELLO_KINDS, Handshake, Side, hello_kind};
 use super::count::{Count, Counts};
+use super::mishaps::Mishaps;
 use crate::Ending;
 
 #[derive(Debug, Default)]
@@ -26,6 +29,7 @@ pub(crate) struct Counters {
     pub(super) datagram_drops: Counts<{ Ending::COUNT }>,
     pub(super) flows: Count,
     pub(super) flow_endings: Counts<{ Ending::COUNT }>,
+    pub(crate) mishaps: Arc<Mishaps>,
 }
 
 impl Counters {

@@ -1,6 +1,6 @@
 //! One flow: what was decided for it, and how far it has come.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,8 +14,9 @@ use crate::udp::table::Key;
 use crate::upstream::{Backend, Endpoint};
 
 pub(super) struct Flow {
-    /// Towards the endpoint.
+    /// The socket towards the endpoint, and its number.
     pub(super) socket: Arc<OwnedFd>,
+    pub(super) uplink: u32,
     /// Where the client's last datagram came in, and answers go out.
     pub(super) inlet: u32,
     pub(super) listener: ListenerHandle,
@@ -31,6 +32,9 @@ pub(super) struct Flow {
     pub(super) answered: bool,
     /// Whether datagrams may go up in runs, and come down in runs.
     pub(super) runs: Runs,
+    /// Whether several answers are likely to wait together, and the turn in which one was last read.
+    pub(super) bursts: bool,
+    pub(super) read_in: u64,
     /// Set when its listener, route or backend was removed.
     pub(super) leaves_at: Option<Instant>,
     pub(super) sorted: Sorted,
@@ -40,6 +44,12 @@ pub(super) struct Flow {
 pub(super) struct Runs {
     pub(super) up: bool,
     pub(super) down: bool,
+}
+
+impl Default for Runs {
+    fn default() -> Self {
+        Self { up: true, down: false }
+    }
 }
 
 /// Where the datagrams of a flow are among those that were read together.
@@ -88,7 +98,7 @@ pub(super) fn decide(local: SocketAddr, snapshot: &Snapshot) -> Result<Decided<'
 
 impl Flow {
     pub(super) fn new(
-        socket: Arc<OwnedFd>,
+        (uplink, socket): (u32, Arc<OwnedFd>),
         inlet: u32,
         decided: &Decided<'_>,
         endpoint: Arc<Endpoint>,
@@ -96,6 +106,7 @@ impl Flow {
     ) -> Self {
         Self {
             socket,
+            uplink,
             inlet,
             listener: decided.listener.clone(),
             rule: decided.rule.clone(),
@@ -106,7 +117,9 @@ impl Flow {
             down: Traffic::default(),
             moves: false,
             answered: false,
-            runs: Runs { up: true, down: false },
+            runs: Runs::default(),
+            bursts: false,
+            read_in: 0,
             leaves_at: None,
             sorted: Sorted::default(),
         }
@@ -150,9 +163,4 @@ impl Reached<'_> {
             ending,
         }
     }
-}
-
-/// A socket for one family cannot be had for the other.
-pub(super) fn same_family(one: IpAddr, other: IpAddr) -> bool {
-    one.is_ipv4() == other.is_ipv4()
 }

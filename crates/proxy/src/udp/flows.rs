@@ -1,28 +1,27 @@
 //! The life of flows: how one begins, moves to another endpoint and ends, and who makes room for whom.
 
-use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, OwnedFd};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::event::epoll;
 use tidegate_plan::Reason;
 
+use crate::observe::Mishaps;
 use crate::udp::context::Context;
-use crate::udp::flow::{Decided, Flow, Reached, decide, same_family};
+use crate::udp::flow::{Decided, Flow, Reached, Runs, decide};
 use crate::udp::index::Shared;
-use crate::udp::record::Mishaps;
 use crate::udp::table::{Key, Table};
-use crate::udp::{Token, uplink};
+use crate::udp::uplink;
+use crate::udp::uplinks::Uplinks;
 use crate::{Bounds, Ending};
 
 pub(super) struct Flows {
     pub(super) table: Table<Flow>,
     pub(super) shared: Arc<Shared>,
     pub(super) mishaps: Arc<Mishaps>,
+    pub(super) uplinks: Uplinks,
     idle_time: Duration,
-    /// Until then no new socket is asked for: the machine had none.
+    /// Until then the machine is not asked for a new socket: it had none.
     short_until: Option<Instant>,
 }
 
@@ -32,13 +31,6 @@ pub(super) enum Begun {
     /// Another worker was quicker.
     Elsewhere,
     Refused,
-}
-
-/// The socket of a flow that has ended, known to epoll by the slot it had.
-pub(super) struct Used {
-    socket: Arc<OwnedFd>,
-    slot: u32,
-    endpoint: IpAddr,
 }
 
 /// Why a flow could not begin.
@@ -59,11 +51,12 @@ const TRIES: usize = 3;
 const SHORTAGE: Duration = Duration::from_millis(500);
 
 impl Flows {
-    pub(super) fn new(shared: Arc<Shared>, bounds: &Bounds) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, bounds: &Bounds, mishaps: Arc<Mishaps>) -> Self {
         Self {
             table: Table::new(),
             shared,
-            mishaps: Arc::default(),
+            mishaps,
+            uplinks: Uplinks::default(),
             idle_time: bounds.udp_idle_time,
             short_until: None,
         }
@@ -104,8 +97,8 @@ impl Flows {
         ctx: &mut Context<'_>,
     ) -> Result<u32, Hindrance> {
         ctx.host.enter(decided.listener, key.client.ip())?;
-        let begun = self.make_room(ctx).map_err(Hindrance::from).and_then(|used| {
-            let begun = self.connect(key, inlet, decided, used, ctx);
+        let begun = self.make_room(ctx).map_err(Hindrance::from).and_then(|()| {
+            let begun = self.connect(key, inlet, decided, ctx);
             if begun.is_err() {
                 self.shared.leave();
             }
@@ -117,19 +110,20 @@ impl Flows {
         begun
     }
 
-    /// Takes a place among all flows, and the socket of the flow that had to end for it.
-    fn make_room(&mut self, ctx: &mut Context<'_>) -> Result<Option<Used>, Ending> {
-        let short = self.short_until.is_some_and(|until| ctx.now < until);
-        let used = match self.idle(ctx.now) {
-            Some(slot) => self.end(slot, Ending::FlowIdle, ctx),
-            None if !short && self.shared.enter() => return Ok(None),
-            None => self.evict(ctx),
-        };
-        // The place of the flow that has ended may be another worker's by now.
-        match used {
-            Some(used) if self.shared.enter() => Ok(Some(used)),
-            _ if short => Err(Ending::OutOfResources),
-            _ => Err(Ending::TooManyFlows),
+    /// Takes a place among all flows. Others may have to end for it.
+    fn make_room(&mut self, ctx: &mut Context<'_>) -> Result<(), Ending> {
+        if let Some(slot) = self.idle(ctx.now) {
+            self.end(slot, Ending::FlowIdle, ctx);
+        }
+        if self.short_until.is_some_and(|until| ctx.now < until) && !self.uplinks.has_rested(ctx.now) {
+            self.free_a_socket(ctx);
+            return Err(Ending::OutOfResources);
+        }
+        // The place of a flow that ended may be another worker's a moment later.
+        if self.shared.enter() || self.evict(ctx) && self.shared.enter() {
+            Ok(())
+        } else {
+            Err(Ending::TooManyFlows)
         }
     }
 
@@ -139,7 +133,6 @@ impl Flows {
         key: Key,
         inlet: u32,
         decided: &Decided<'_>,
-        mut used: Option<Used>,
         ctx: &mut Context<'_>,
     ) -> Result<u32, Hindrance> {
         let mut tried = [key.client; TRIES];
@@ -149,17 +142,18 @@ impl Flows {
                 let none = Ending::Refused(Reason::NoEndpoints);
                 return Err(if tries == 0 { none } else { Ending::ConnectFailed }.into());
             };
-            endpoint.opened();
-            match self.socket(&mut used, endpoint.address, ctx) {
-                Ok((socket, slot)) => {
-                    let flow = Flow::new(socket, inlet, decided, endpoint, ctx.now);
-                    return self.insert(key, flow, slot, ctx);
+            match self.uplinks.open(endpoint.address, ctx.epoll, ctx.now) {
+                Ok(uplink) => {
+                    endpoint.opened();
+                    return self.insert(key, Flow::new(uplink, inlet, decided, endpoint, ctx.now), ctx);
                 }
-                Err(error) => {
-                    endpoint.closed();
-                    if uplink::is_shortage(&error) {
-                        return Err(Ending::OutOfResources.into());
-                    }
+                Err(error) if uplink::is_shortage(&error) => {
+                    self.mishaps.shortages.add(1);
+                    self.short_until = Some(ctx.now + SHORTAGE);
+                    self.free_a_socket(ctx);
+                    return Err(Ending::OutOfResources.into());
+                }
+                Err(_) => {
                     endpoint.failed(ctx.now);
                     tried[tries] = endpoint.address;
                 }
@@ -168,60 +162,18 @@ impl Flows {
         Err(Ending::ConnectFailed.into())
     }
 
-    /// A connected socket, and the slot by which epoll knows it, if it does. When the machine has none to give, a flow
-    /// that can be asked to gives up its own.
-    fn socket(
-        &mut self,
-        used: &mut Option<Used>,
-        endpoint: SocketAddr,
-        ctx: &mut Context<'_>,
-    ) -> io::Result<(Arc<OwnedFd>, Option<u32>)> {
-        let fits = |used: &Used| same_family(used.endpoint, endpoint.ip());
-        if !used.as_ref().is_some_and(fits) {
-            match uplink::open(endpoint) {
-                Ok(socket) => return Ok((Arc::new(socket), None)),
-                Err(error) if uplink::is_shortage(&error) => {
-                    self.mishaps.shortages.add(1);
-                    self.short_until = Some(ctx.now + SHORTAGE);
-                    *used = Some(self.evict(ctx).filter(fits).ok_or(error)?);
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        let Some(old) = used.as_ref() else { return Err(io::ErrorKind::NotFound.into()) };
-        uplink::renew(old.socket.as_fd(), endpoint)?;
-        Ok((Arc::clone(&old.socket), Some(old.slot)))
-    }
-
-    fn insert(
-        &mut self,
-        key: Key,
-        flow: Flow,
-        known_as: Option<u32>,
-        ctx: &mut Context<'_>,
-    ) -> Result<u32, Hindrance> {
-        let socket = Arc::clone(&flow.socket);
-        if !self.shared.claim(&key, &socket) {
+    fn insert(&mut self, key: Key, flow: Flow, ctx: &Context<'_>) -> Result<u32, Hindrance> {
+        let uplink = flow.uplink;
+        if !self.shared.claim(&key, &flow.socket) {
             flow.endpoint.closed();
+            // Nothing was sent on it, so nothing can come.
+            self.uplinks.release(uplink, ctx.now);
             return Err(Hindrance::Elsewhere);
         }
         let slot = self.table.begin(key, flow, ctx.now);
-        let data = Token::Flow(slot).data();
-        let registered = match known_as {
-            Some(known_as) if known_as == slot => Ok(()),
-            Some(_) => epoll::modify(ctx.epoll, &socket, data, EVENTS),
-            None => epoll::add(ctx.epoll, &socket, data, EVENTS),
-        };
-        if registered.is_ok() {
-            ctx.counters.flow_began();
-            return Ok(slot);
-        }
-        self.mishaps.shortages.add(1);
-        self.shared.release(&key);
-        if let Some((_, flow)) = self.table.end(slot) {
-            flow.endpoint.closed();
-        }
-        Err(Ending::OutOfResources.into())
+        self.uplinks.serve(uplink, slot);
+        ctx.counters.flow_began();
+        Ok(slot)
     }
 
     /// Gives a flow whose endpoint refused another one, if there is any. The client keeps its flow.
@@ -230,27 +182,21 @@ impl Flows {
         let Some(flow) = self.table.get_mut(slot) else { return };
         let newest = ctx.snapshot.backends.of(&flow.backend.plan.id);
         let backend = Arc::clone(newest.unwrap_or(&flow.backend));
-        let current = flow.endpoint.address;
         flow.moves = false;
-        let Some(other) = backend.pick(key.client.ip(), &[current], ctx.random, ctx.now) else { return };
-        other.opened();
-        let renewed = if same_family(current.ip(), other.address.ip()) {
-            uplink::renew(flow.socket.as_fd(), other.address)
-        } else {
-            Err(io::ErrorKind::Unsupported.into())
+        let tried = [flow.endpoint.address];
+        let Some(other) = backend.pick(key.client.ip(), &tried, ctx.random, ctx.now) else { return };
+        let Ok((uplink, socket)) = self.uplinks.open(other.address, ctx.epoll, ctx.now) else {
+            flow.moves = true;
+            return;
         };
-        match renewed {
-            Ok(()) => {
-                flow.backend = backend;
-                flow.answered = false;
-                let before = std::mem::replace(&mut flow.endpoint, other);
-                before.closed();
-            }
-            Err(_) => {
-                other.closed();
-                flow.moves = true;
-            }
-        }
+        self.uplinks.rest(flow.uplink, ctx.now);
+        self.uplinks.serve(uplink, slot);
+        self.shared.replace(&key, &socket);
+        other.opened();
+        flow.endpoint.closed();
+        (flow.uplink, flow.socket, flow.endpoint, flow.backend) = (uplink, socket, other, backend);
+        flow.answered = false;
+        flow.runs = Runs::default();
     }
 
     /// An error came instead of a datagram, or instead of sending one.
@@ -281,23 +227,33 @@ impl Flows {
         }
     }
 
-    fn evict(&mut self, ctx: &mut Context<'_>) -> Option<Used> {
-        let slot = self.table.expendable(ctx.now)?;
-        self.end(slot, Ending::FlowEvicted, ctx)
+    /// The machine has no socket left: a flow gives up its own, which can be had once it has rested.
+    fn free_a_socket(&mut self, ctx: &mut Context<'_>) {
+        if self.uplinks.unused() < self.table.len() {
+            self.evict(ctx);
+        }
     }
 
-    /// Ends a flow. Its socket is closed, unless the caller has a use for it.
-    pub(super) fn end(&mut self, slot: u32, ending: Ending, ctx: &mut Context<'_>) -> Option<Used> {
-        let (key, mut flow) = self.table.end(slot)?;
+    fn evict(&mut self, ctx: &mut Context<'_>) -> bool {
+        let expendable = self.table.expendable(ctx.now);
+        if let Some(slot) = expendable {
+            self.end(slot, Ending::FlowEvicted, ctx);
+        }
+        expendable.is_some()
+    }
+
+    pub(super) fn end(&mut self, slot: u32, ending: Ending, ctx: &mut Context<'_>) {
+        let Some((key, mut flow)) = self.table.end(slot) else { return };
         flow.up += self.shared.release(&key).traffic;
         self.shared.leave();
+        if ending == Ending::FlowIdle {
+            self.uplinks.release(flow.uplink, ctx.now);
+        } else {
+            self.uplinks.rest(flow.uplink, ctx.now);
+        }
         flow.endpoint.closed();
         ctx.host.leave(&flow.listener, key.client.ip());
         ctx.counters.flow_ended(ending);
         ctx.host.ended(&flow.record(&key, ctx.now, ending));
-        Some(Used { socket: flow.socket, slot, endpoint: flow.endpoint.address.ip() })
     }
 }
-
-/// Said once for many datagrams: whoever is told reads until nothing is left.
-pub(super) const EVENTS: epoll::EventFlags = epoll::EventFlags::IN.union(epoll::EventFlags::ET);

@@ -52,6 +52,7 @@ impl Shared {
         }
     }
 
+    #[cfg(test)]
     pub(crate) fn flows(&self) -> usize {
         self.flows.load(Relaxed)
     }
@@ -78,6 +79,15 @@ impl Shared {
             Entry { socket: Arc::clone(socket), passed: Passed::default() }
         });
         claimed
+    }
+
+    /// A flow of the caller's has another socket from now on.
+    pub(super) fn replace(&self, key: &Key, socket: &Arc<OwnedFd>) {
+        if let Some(mut shard) = self.shard(key)
+            && let Some(entry) = shard.get_mut(key)
+        {
+            entry.socket = Arc::clone(socket);
+        }
     }
 
     /// Forgets a flow of the caller's. From here on nobody sends on its socket but the caller.
@@ -161,6 +171,12 @@ mod tests {
             assert_eq!(sent, Some(ONE));
         }
         assert_eq!(shared.passed_at(&key(1)), Some(now));
+        let next = socket();
+        shared.replace(&key(1), &next);
+        shared.pass_on(&key(1), now, |socket| {
+            assert_eq!(socket.as_raw_fd(), next.as_raw_fd(), "the flow has moved");
+            Traffic::default()
+        });
         let passed = shared.release(&key(1));
         assert_eq!(passed.traffic, Traffic { datagrams: 3, bytes: 30 });
         assert!(shared.pass_on(&key(1), now, |_| unreachable!("it has ended")).is_none());

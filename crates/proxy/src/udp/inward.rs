@@ -41,12 +41,10 @@ impl Inward {
         ctx: &mut Context<'_>,
     ) -> bool {
         for _ in 0..ROUNDS {
-            let count = match self.batch.receive(inlet.socket.as_fd(), 0, BATCH, Names::Wanted) {
-                Ok(count) => count,
-                Err(_) => {
-                    flows.mishaps.errors.add(1);
-                    continue;
-                }
+            let received = self.batch.receive(inlet.socket.as_fd(), 0, BATCH, Names::Wanted);
+            let Ok(count) = received else {
+                flows.mishaps.errors.add(1);
+                continue;
             };
             for place in 0..count {
                 self.sort(place, number, inlet, flows, ctx);
@@ -126,26 +124,28 @@ impl Inward {
             }
             // What the kernel refuses because of what it heard of earlier datagrams is sent again, and elsewhere if
             // there is an elsewhere.
-            if !self.send(slot, flows, &mut outbox, ctx) {
-                self.send(slot, flows, &mut outbox, ctx);
+            if self.send(slot, flows, &mut outbox, ctx).is_err()
+                && let Err(failed) = self.send(slot, flows, &mut outbox, ctx)
+            {
+                flows.mishaps.unsent.add(failed);
             }
         }
         self.turns.clear();
         self.round += 1;
     }
 
-    /// `false`: nothing was sent, for the endpoint or the way to it refuses.
+    /// An error: none of so many datagrams was sent, for the endpoint or the way to it refuses.
     fn send<'b>(
         &'b self,
         slot: u32,
         flows: &mut Flows,
         outbox: &mut Outbox<'b>,
         ctx: &mut Context<'_>,
-    ) -> bool {
+    ) -> Result<(), u64> {
         if flows.table.get(slot).is_some_and(|flow| flow.moves) {
             flows.move_on(slot, ctx);
         }
-        let Some(flow) = flows.table.get_mut(slot) else { return true };
+        let Some(flow) = flows.table.get_mut(slot) else { return Ok(()) };
         outbox.runs = flow.runs.up;
         let mut place = flow.sorted.first;
         loop {
@@ -160,12 +160,14 @@ impl Inward {
         flow.runs.up &= !sent.runs_refused;
         flow.up += Traffic { datagrams: sent.datagrams, bytes: sent.bytes };
         ctx.counters.datagrams_up(sent.datagrams, sent.bytes);
-        flows.mishaps.unsent.add(sent.failed);
-        let refused = sent.error.as_ref().is_some_and(uplink::is_refusal);
-        if refused {
+        if sent.error.as_ref().is_some_and(uplink::is_refusal) {
             flows.failed(slot, ctx.now);
+            if sent.datagrams == 0 {
+                return Err(sent.failed);
+            }
         }
-        !refused || sent.datagrams > 0
+        flows.mishaps.unsent.add(sent.failed);
+        Ok(())
     }
 }
 

@@ -14,10 +14,11 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod uplink;
+mod uplinks;
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -28,8 +29,9 @@ use self::flows::Flows;
 pub(crate) use self::index::Shared;
 use self::inward::Inward;
 use self::outward::Outward;
-pub(crate) use self::record::{FlowRecord, Mishaps, Traffic};
+pub(crate) use self::record::FlowRecord;
 use self::sweep::Sweep;
+use crate::observe::Mishaps;
 use crate::sys::datagram;
 use crate::{Bounds, Ending};
 
@@ -56,7 +58,7 @@ struct Inlet {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Token {
     Inlet(u32),
-    Flow(u32),
+    Uplink(u32),
 }
 
 /// What one tick does at most, so that others do not wait for it long.
@@ -65,21 +67,23 @@ const LOOKS: u32 = 2048;
 const CLOSING_READS: usize = 64;
 
 impl Udp {
-    pub(crate) fn new(shared: Arc<Shared>, bounds: &Bounds) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, bounds: &Bounds, mishaps: Arc<Mishaps>) -> Self {
         Self {
             inlets: Vec::new(),
             inward: Inward::new(),
             outward: Outward::new(),
-            flows: Flows::new(shared, bounds),
+            flows: Flows::new(shared, bounds, mishaps),
             sweep: Sweep::new(bounds.drain_time),
         }
     }
 
-    pub(crate) fn mishaps(&self) -> &Arc<Mishaps> {
+    #[cfg(test)]
+    pub(crate) fn mishaps(&self) -> &Mishaps {
         &self.flows.mishaps
     }
 
     /// Flows of this worker.
+    #[cfg(test)]
     pub(crate) fn flows(&self) -> usize {
         self.flows.table.len()
     }
@@ -129,13 +133,17 @@ impl Udp {
                     self.inward.read(number, inlet, &mut self.flows, ctx);
                 }
             }
-            Token::Flow(slot) => self.outward.read(slot, &mut self.flows, &mut self.inlets, ctx),
+            Token::Uplink(number) => {
+                if let Some(slot) = self.flows.uplinks.flow(number) {
+                    self.outward.read(slot, &mut self.flows, &mut self.inlets, ctx);
+                }
+            }
         }
     }
 
     /// Sends the answers that were gathered.
     pub(crate) fn flush(&mut self, ctx: &Context<'_>) {
-        self.outward.flush(&mut self.inlets, &self.flows, ctx);
+        self.outward.end_turn(&mut self.inlets, &self.flows, ctx);
     }
 
     /// The snapshot of the context is a new one: flows are held against it, some now and some with each tick.
@@ -148,6 +156,7 @@ impl Udp {
         self.flows.end_idle(ENDS, ctx);
         self.sweep.step(LOOKS, &mut self.flows, ctx);
         self.sweep.end_due(ENDS, &mut self.flows, ctx);
+        self.flows.uplinks.close_unused(ENDS, ctx.now);
     }
 
     /// Ends every flow.
@@ -178,7 +187,7 @@ impl Token {
     fn data(self) -> epoll::EventData {
         epoll::EventData::new_u64(match self {
             Self::Inlet(number) => TOKEN | u64::from(number) << 1,
-            Self::Flow(slot) => TOKEN | u64::from(slot) << 1 | 1,
+            Self::Uplink(number) => TOKEN | u64::from(number) << 1 | 1,
         })
     }
 }
@@ -186,6 +195,6 @@ impl Token {
 impl From<u64> for Token {
     fn from(data: u64) -> Self {
         let number = (data >> 1) as u32;
-        if data & 1 == 0 { Self::Inlet(number) } else { Self::Flow(number) }
+        if data & 1 == 0 { Self::Inlet(number) } else { Self::Uplink(number) }
     }
 }

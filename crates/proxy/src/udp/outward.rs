@@ -5,20 +5,16 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use rustix::event::epoll;
-
 use crate::sys::datagram::{self, BATCH, Batch, Names, Outbox};
+use crate::udp::Inlet;
 use crate::udp::context::Context;
-use crate::udp::flows::{EVENTS, Flows};
+use crate::udp::flows::Flows;
 use crate::udp::inward::LARGEST;
 use crate::udp::record::Traffic;
-use crate::udp::{Inlet, Token};
 
 /// Answers of one flow that one call reads.
 const AT_ONCE: usize = 16;
-/// Reads of one flow before others have their turn.
-const ROUNDS: usize = 4;
-/// Answers after which a flow is worth a call that lets them come in runs.
+/// Answers after which a flow whose answers come in bursts is worth a call that lets them come as one.
 const MANY: u64 = 64;
 /// How long a listener whose way takes no runs is spared them.
 const NO_RUNS: Duration = Duration::from_secs(60);
@@ -27,6 +23,7 @@ pub(super) struct Outward {
     batch: Batch,
     /// What is in the places of the batch, from the first.
     waiting: Vec<Waiting>,
+    turn: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -39,62 +36,62 @@ struct Waiting {
 
 impl Outward {
     pub(super) fn new() -> Self {
-        Self { batch: Batch::new(BATCH, LARGEST), waiting: Vec::with_capacity(BATCH) }
+        Self { batch: Batch::new(BATCH, LARGEST), waiting: Vec::with_capacity(BATCH), turn: 2 }
     }
 
-    /// Gathers the answers that wait at the socket of a flow.
+    /// Gathers answers that wait at the socket of a flow. If more of them wait than it takes, epoll says so again.
     pub(super) fn read(
         &mut self,
         slot: u32,
         flows: &mut Flows,
         inlets: &mut [Option<Inlet>],
-        ctx: &mut Context<'_>,
+        ctx: &Context<'_>,
     ) {
+        if self.waiting.len() + AT_ONCE > BATCH {
+            self.flush(inlets, flows, ctx);
+        }
         let Some(key) = flows.table.key(slot).copied() else { return };
-        for _ in 0..ROUNDS {
-            if self.waiting.len() + AT_ONCE > BATCH {
-                self.flush(inlets, flows, ctx);
-            }
-            let first = self.waiting.len();
-            let Some(flow) = flows.table.get_mut(slot) else { return };
-            let count = match self.batch.receive(flow.socket.as_fd(), first, AT_ONCE, Names::Known) {
-                Ok(0) => return,
-                Ok(count) => count,
-                Err(_) => {
-                    flows.failed(slot, ctx.now);
-                    continue;
-                }
-            };
-            let mut arrived = Traffic::default();
-            for place in first..first + count {
-                let datagram = self.batch.datagram(place);
-                let one = Traffic { datagrams: datagram.count(), bytes: datagram.len as u64 };
-                arrived += one;
-                let (client, local) = (key.client, key.local.ip());
-                self.waiting.push(Waiting { place: place as u8, inlet: flow.inlet, client, local });
-            }
-            flow.down += arrived;
-            if !flow.runs.down && flow.down.datagrams > MANY {
-                flow.runs.down = true;
-                // Where the kernel cannot, single datagrams do.
-                let _ = datagram::receive_runs(flow.socket.as_fd());
-            }
-            if !std::mem::replace(&mut flow.answered, true) {
-                flow.endpoint.connected();
-            }
-            flows.table.answered(slot, ctx.now);
-            if count < AT_ONCE {
-                return;
-            }
+        let Some(flow) = flows.table.get_mut(slot) else { return };
+        let first = self.waiting.len();
+        let socket = flow.socket.as_fd();
+        let received = if flow.bursts || flow.runs.down {
+            self.batch.receive(socket, first, AT_ONCE, Names::Known)
+        } else {
+            self.batch.receive_one(socket, first)
+        };
+        let count = match received {
+            Ok(0) => return,
+            Ok(count) => count,
+            Err(_) => return flows.failed(slot, ctx.now),
+        };
+        // No answer to a new question comes as soon as the next turn: where one is read then, several had waited.
+        flow.bursts = count > 1 || flow.read_in + 1 == self.turn;
+        flow.read_in = self.turn;
+        for place in first..first + count {
+            let datagram = self.batch.datagram(place);
+            flow.down += Traffic { datagrams: datagram.count(), bytes: datagram.len as u64 };
+            let (client, local) = (key.client, key.local.ip());
+            self.waiting.push(Waiting { place: place as u8, inlet: flow.inlet, client, local });
         }
-        // The kernel says again that there is more.
-        if let Some(flow) = flows.table.get(slot) {
-            let _ = epoll::modify(ctx.epoll, &flow.socket, Token::Flow(slot).data(), EVENTS);
+        if !flow.runs.down && flow.down.datagrams > MANY && flow.bursts {
+            flow.runs.down = true;
+            // Where the kernel cannot, single datagrams do.
+            let _ = datagram::receive_runs(flow.socket.as_fd());
         }
+        if !flow.answered {
+            flow.answered = true;
+            flow.endpoint.connected();
+        }
+        flows.table.answered(slot, ctx.now);
     }
 
-    /// Sends everything gathered.
-    pub(super) fn flush(&mut self, inlets: &mut [Option<Inlet>], flows: &Flows, ctx: &Context<'_>) {
+    /// Sends everything gathered. A turn of the worker ends with it.
+    pub(super) fn end_turn(&mut self, inlets: &mut [Option<Inlet>], flows: &Flows, ctx: &Context<'_>) {
+        self.flush(inlets, flows, ctx);
+        self.turn += 1;
+    }
+
+    fn flush(&mut self, inlets: &mut [Option<Inlet>], flows: &Flows, ctx: &Context<'_>) {
         // Answers of one flow keep their order.
         self.waiting.sort_unstable_by_key(|answer| (answer.inlet, answer.place));
         let mut outbox = Outbox::new(true);

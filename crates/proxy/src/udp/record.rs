@@ -1,4 +1,4 @@
-//! What is told of flows: one record when a flow ends or is refused, and what went wrong on the way.
+//! What is told of flows: one record when a flow ends or is refused.
 
 use std::net::SocketAddr;
 use std::ops::AddAssign;
@@ -7,7 +7,6 @@ use std::time::Instant;
 use tidegate_plan::{ListenerHandle, RuleHandle};
 
 use crate::Ending;
-use crate::observe::Count;
 use crate::upstream::Backend;
 
 /// One direction of a flow.
@@ -35,26 +34,9 @@ pub(crate) struct FlowRecord<'a> {
     pub(crate) rule: Option<&'a RuleHandle>,
     pub(crate) backend: Option<&'a Backend>,
     pub(crate) endpoint: Option<SocketAddr>,
-    /// From the client, and what of it the endpoint was sent.
+    /// What the endpoint was sent of what the client had sent.
     pub(crate) up: Traffic,
     /// From the endpoint.
     pub(crate) down: Traffic,
     pub(crate) ending: Ending,
-}
-
-/// What went wrong with datagrams on one worker, beyond flows that were refused.
-#[derive(Debug, Default)]
-pub(crate) struct Mishaps {
-    /// Datagrams of flows that another worker has, passed on to it.
-    pub(crate) strayed: Count,
-    /// Larger than any buffer: their rest was lost, so they were dropped.
-    pub(crate) cut: Count,
-    /// Without a sender to answer or an address they were sent to.
-    pub(crate) unaddressed: Count,
-    /// The kernel did not take them.
-    pub(crate) unsent: Count,
-    /// Errors that came instead of datagrams, most of them ICMP from an endpoint.
-    pub(crate) errors: Count,
-    /// Times a socket, a port or memory was not to be had.
-    pub(crate) shortages: Count,
 }

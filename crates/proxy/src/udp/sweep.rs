@@ -26,16 +26,14 @@ impl Sweep {
         self.next = Some(0);
     }
 
-    /// Looks at so many slots. `false`: there are more.
-    pub(super) fn step(&mut self, most: u32, flows: &mut Flows, ctx: &mut Context<'_>) -> bool {
-        let Some(first) = self.next else { return true };
+    /// Looks at so many slots.
+    pub(super) fn step(&mut self, most: u32, flows: &mut Flows, ctx: &Context<'_>) {
+        let Some(first) = self.next else { return };
         let end = flows.table.slots().min(first.saturating_add(most));
         for slot in first..end {
             self.look_at(slot, flows, ctx);
         }
-        let done = end == flows.table.slots();
-        self.next = (!done).then_some(end);
-        done
+        self.next = (end < flows.table.slots()).then_some(end);
     }
 
     fn look_at(&mut self, slot: u32, flows: &mut Flows, ctx: &Context<'_>) {

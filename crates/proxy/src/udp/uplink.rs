@@ -17,21 +17,22 @@ pub(super) fn open(endpoint: SocketAddr) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Makes the socket one as if newly opened: it gives up its port, and what came to that is thrown away, so that an
-/// answer that is late cannot reach a client it is not for. Cheaper than a new one, which epoll would have to be told.
+/// Makes a socket one as if newly opened: it gives up its port, and what came to that is thrown away. Cheaper than a
+/// new one, of which epoll would have to be told.
 pub(super) fn renew(socket: BorrowedFd<'_>, endpoint: SocketAddr) -> io::Result<()> {
     rustix::net::connect_unspec(socket)?;
     empty(socket)?;
     Ok(rustix::net::connect(socket, &endpoint)?)
 }
 
-fn empty(socket: BorrowedFd<'_>) -> io::Result<()> {
-    // Without a port nothing new comes; a receive buffer holds thousands at most.
+/// Throws away what waits at a socket.
+pub(super) fn empty(socket: BorrowedFd<'_>) -> io::Result<()> {
+    // More than any receive buffer holds.
     const ALL: usize = 1024 * BATCH;
     for _ in 0..ALL {
-        match rustix::net::recv(socket, &mut [0; 1][..], RecvFlags::DONTWAIT | RecvFlags::TRUNC) {
-            Err(rustix::io::Errno::AGAIN) => return Ok(()),
-            Ok(_) | Err(_) => {}
+        let received = rustix::net::recv(socket, &mut [0; 1][..], RecvFlags::DONTWAIT | RecvFlags::TRUNC);
+        if received == Err(rustix::io::Errno::AGAIN) {
+            return Ok(());
         }
     }
     Err(io::ErrorKind::ResourceBusy.into())

@@ -77,7 +77,11 @@ impl Worker {
             sessions: Sessions::default(),
             wheel: Wheel::new(kit.tick()),
             kit,
-            udp: Udp::new(Arc::clone(&shared.flows), &shared.settings.bounds),
+            udp: Udp::new(
+                Arc::clone(&shared.flows),
+                &shared.settings.bounds,
+                Arc::clone(&shared.counters[number].mishaps),
+            ),
             log,
             events: Vec::with_capacity(EVENTS),
             again: Vec::new(),
@@ -104,7 +108,10 @@ impl Worker {
                 biased;
                 command = commands.recv() => match command {
                     Some(command) => self.obey(command),
-                    None => return Ok(self.end_all()),
+                    None => {
+                        self.end_all();
+                        return Ok(());
+                    }
                 },
                 ready = epoll.readable() => {
                     let mut ready = ready?;
@@ -142,6 +149,7 @@ impl Worker {
     /// Every tenth of a second: deadlines, the log, and whatever else has no socket to wake it.
     fn tick(&mut self) {
         self.kit.look_at_clock();
+        self.kit.take_up_snapshot();
         self.resume_accepting();
         let mut due = std::mem::take(&mut self.due);
         self.wheel.turn(self.kit.tick(), &mut due);

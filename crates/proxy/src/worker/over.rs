@@ -15,6 +15,7 @@ impl Worker {
     pub(super) fn over(&mut self, session: Session<TcpStream>, ending: Ending) {
         self.write_down(&session, ending);
         self.shared.leave(session.facts.client.ip());
+        drop(session);
     }
 
     /// A connection that there is no room for.
@@ -78,8 +79,8 @@ impl Worker {
             // What tokio watches nobody else may.
             let _ = epoll::delete(&self.epoll, &session.client.stream);
         }
+        self.write_down(&session, Ending::HandedOver);
         let Session { client, facts, .. } = session;
-        self.kit.counters().ended(Ending::HandedOver);
         let place = ConnectionPlace::new(&self.shared, facts.client);
         let stream = std::net::TcpStream::from(client.stream.into_fd());
         // Fails only where the runtime has no room for it; the client sees a connection that is closed.

@@ -50,7 +50,7 @@ impl From<EventData> for Token {
 
 const WATCHED: EventFlags =
     EventFlags::IN.union(EventFlags::OUT).union(EventFlags::RDHUP).union(EventFlags::ET);
-const ENDING: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
+const ENDING: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP);
 const WRITABLE: EventFlags = EventFlags::OUT.union(EventFlags::HUP).union(EventFlags::ERR);
 
 impl Worker {
@@ -62,6 +62,7 @@ impl Worker {
         let told = epoll::wait(&self.epoll, room, Some(&Timespec::default()));
         let mut all = !told.is_ok_and(|count| count == events.capacity());
         self.kit.look_at_clock();
+        self.kit.take_up_snapshot();
         let mut datagrams = false;
         for event in &events {
             let token = event.data.into();
@@ -89,7 +90,8 @@ impl Worker {
 
     fn happened(&mut self, token: Token, flags: EventFlags) {
         let notice = |end: &mut End<TcpStream>| {
-            end.notice(flags.contains(EventFlags::IN), flags.intersects(WRITABLE), flags.intersects(ENDING));
+            let has = |flag| flags.intersects(flag);
+            end.notice(has(EventFlags::IN), has(WRITABLE), has(ENDING), has(EventFlags::ERR));
         };
         match token {
             Token::Listening(number) => self.accept_from(number),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
 use tidegate_api::{ObjectKey, Severity};
 use tidegate_proxy::SocketState;
 use tidegate_translate::Change;
@@ -14,6 +15,7 @@ use tokio::sync::watch as latest;
 
 use crate::conditions::{self, Health};
 use crate::meaning::Meaning;
+use crate::output::Error;
 use crate::run::live::{Live, Phase};
 use crate::run::log::Log;
 use crate::run::programmed;
@@ -29,6 +31,8 @@ pub(crate) struct Control {
     signals: Signals,
     socket_changes: latest::Receiver<u64>,
     sockets: Vec<SocketState>,
+    /// When to try again what could not be read because the machine had nothing left to read with.
+    unread: Option<Instant>,
 }
 
 pub(crate) struct Signals {
@@ -59,8 +63,12 @@ impl Signals {
 /// How long to wait for sockets before saying what is served.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long to wait before that is read again.
+const RETRY: Duration = Duration::from_secs(1);
+
 enum Event {
     Files(io::Result<Events>),
+    Unread,
     Sockets,
     Hangup,
     End,
@@ -69,7 +77,7 @@ enum Event {
 impl Control {
     pub(crate) fn new(live: Arc<Live>, watcher: Option<Watcher>, log: Log, signals: Signals) -> Self {
         let socket_changes = live.proxy.changes();
-        Self { live, watcher, log, signals, socket_changes, sockets: Vec::new() }
+        Self { live, watcher, log, signals, socket_changes, sockets: Vec::new(), unread: None }
     }
 
     /// Has the data plane serve the manifests as they were read, and waits until it has tried all sockets.
@@ -99,7 +107,8 @@ impl Control {
             meaning.note_time(&key, now);
         }
         self.live.problems.store(meaning.manifests.invalid().count(), Relaxed);
-        for (what, place) in meaning.manifests.invalid() {
+        // A person has seen them already, with the lines they are about.
+        for (what, place) in meaning.manifests.invalid().filter(|_| self.log.is_for_machines()) {
             self.log.error("invalid", format_args!("{place}: {what} is not used"));
         }
     }
@@ -120,6 +129,10 @@ impl Control {
                     );
                     self.watcher = None;
                 }
+                Event::Unread => {
+                    self.unread = None;
+                    self.read(Manifests::read_again);
+                }
                 Event::Sockets => self.sockets_changed(),
                 Event::Hangup => {
                     self.log.info("read-again", "SIGHUP: all files are read again");
@@ -132,16 +145,23 @@ impl Control {
     }
 
     async fn event(&mut self) -> Event {
-        let Self { watcher, signals, socket_changes, .. } = self;
+        let Self { watcher, signals, socket_changes, unread, .. } = self;
         let files = async {
             match watcher {
                 Some(watcher) => watcher.next().await,
                 None => std::future::pending().await,
             }
         };
+        let unread = async {
+            match unread {
+                Some(at) => tokio::time::sleep_until((*at).into()).await,
+                None => std::future::pending().await,
+            }
+        };
         let Signals { hangup, interrupt, terminate } = signals;
         tokio::select! {
             events = files => Event::Files(events),
+            () = unread => Event::Unread,
             Ok(()) = socket_changes.changed() => Event::Sockets,
             _ = hangup.recv() => Event::Hangup,
             _ = interrupt.recv() => Event::End,
@@ -200,6 +220,9 @@ impl Control {
         }
         for failure in &update.failures {
             self.log.error("unreadable", failure);
+            if is_passing(failure) {
+                self.unread.get_or_insert_with(|| Instant::now() + RETRY);
+            }
         }
         for id in &update.files {
             self.complain(&meaning, id);
@@ -259,6 +282,12 @@ impl Control {
             self.log.detail(&complaint);
         }
     }
+}
+
+/// Whether it says nothing about the file, only that there was no descriptor or memory to read it.
+fn is_passing(failure: &Error) -> bool {
+    let exhausted = [Errno::MFILE, Errno::NFILE, Errno::NOMEM].map(|errno| Some(errno.raw_os_error()));
+    matches!(failure, Error::Read { error, .. } if exhausted.contains(&error.raw_os_error()))
 }
 
 fn bad_messages(status: &tidegate_api::status::Status) -> Vec<String> {

@@ -39,6 +39,11 @@ impl Log {
         self.write(Level::Error, event, &message.to_string());
     }
 
+    /// Whether nobody reads it but machines.
+    pub(crate) fn is_for_machines(self) -> bool {
+        self.format == LogFormat::Json
+    }
+
     /// Where a person looks on, there is room for more than a line.
     pub(crate) fn detail(self, text: &str) {
         if self.format == LogFormat::Text && io::stderr().is_terminal() {

@@ -1,6 +1,6 @@
 //! `tidegate run`: the manifests of a folder, served by this machine.
 
-mod admin;
+pub(crate) mod admin;
 mod control;
 mod live;
 mod log;
@@ -35,10 +35,15 @@ pub(crate) fn run(options: &Run, terminal: &mut Terminal) -> Result<Outcome, Err
         .thread_name("control")
         .build()
         .map_err(|error| Error::Start(format!("cannot start: {error}")))?;
-    let outcome = runtime.block_on(serve(options, terminal));
+    let served = runtime.block_on(serve(options, terminal));
     // An answer that somebody is still waiting for does not hold up the end.
     runtime.shutdown_background();
-    outcome
+    let (outcome, live) = served?;
+    // Only whoever writes such an answer has it still.
+    if let Some(live) = Arc::into_inner(live) {
+        live.proxy.stop();
+    }
+    Ok(outcome)
 }
 
 fn dry_run(options: &Run, terminal: &mut Terminal) -> Result<Outcome, Error> {
@@ -49,7 +54,7 @@ fn dry_run(options: &Run, terminal: &mut Terminal) -> Result<Outcome, Error> {
     Ok(Outcome::good_if(findings::find(&meaning).is_empty()))
 }
 
-async fn serve(options: &Run, terminal: &mut Terminal) -> Result<Outcome, Error> {
+async fn serve(options: &Run, terminal: &mut Terminal) -> Result<(Outcome, Arc<Live>), Error> {
     let failed = |what: &str| {
         let what = what.to_owned();
         move |error: std::io::Error| Error::Start(format!("{what}: {error}"))
@@ -100,10 +105,11 @@ async fn serve(options: &Run, terminal: &mut Terminal) -> Result<Outcome, Error>
     live.enter(Phase::Ready);
     let names: Vec<String> = own.iter().map(ToString::to_string).collect();
     log.info("ready", format_args!("serving; status and metrics at http://{}", names.join(", http://")));
-    Ok(match control.live().await {
+    let outcome = match control.live().await {
         None => Outcome::Good,
         Some(signal) => Outcome::Interrupted(signal),
-    })
+    };
+    Ok((outcome, live))
 }
 
 fn access_log(options: &Run) -> std::io::Result<Option<tidegate_proxy::AccessLog>> {

@@ -154,7 +154,7 @@ fn program_listeners(statuses: &mut [ListenerStatus], states: &BTreeMap<&str, &S
         match states.get(&*status.name) {
             Some(State::Open(_)) => say(&mut status.conditions, None, "the listener is served"),
             Some(State::Failed { why, .. }) => {
-                say(&mut status.conditions, Some(Reason::PortUnavailable), why)
+                say(&mut status.conditions, Some(Reason::PortUnavailable), why);
             }
             Some(State::Waiting) | None => {}
         }

@@ -7,6 +7,7 @@ mod added;
 mod boundary;
 mod file;
 mod objects;
+mod stamp;
 mod trail;
 mod tree;
 mod walk;

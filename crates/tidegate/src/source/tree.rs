@@ -6,14 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
 
 use crate::output::Error;
 use crate::source::boundary::Boundary;
 use crate::source::file::Origin;
 use crate::source::objects::FileId;
+use crate::source::stamp::Stamp;
 use crate::source::trail::trail;
 use crate::source::walk::{Walk, is_hidden, is_manifest, walk};
 
@@ -133,6 +132,11 @@ impl Tree {
             reached.iter().map(|(root, folder)| FileId::new(*root, folder.join(name))).collect();
         match metadata {
             Ok(metadata) if metadata.is_file() => {
+                let was_link = ids.iter().filter_map(|id| self.files.get(id)).any(Known::is_link);
+                if self.aliased && was_link {
+                    // Where it led is read under another name now.
+                    return false;
+                }
                 if !is_manifest(name) || ids.iter().all(|id| self.files.contains_key(id)) {
                     return true;
                 }
@@ -319,7 +323,7 @@ impl Tree {
     pub(crate) fn stamp(&mut self, id: &FileId) {
         let Some(known) = self.files.get_mut(id) else { return };
         let own = known.entries.first().and_then(|own| Some((own.parent()?, Path::new(own.file_name()?))));
-        if let (Some((folder, name)), true) = (own, known.entries.len() > 1) {
+        if let (Some((folder, name)), true) = (own, known.is_link()) {
             let entries = trail(folder, name, folder);
             let old = std::mem::replace(&mut known.entries, entries.clone());
             known.stamps = known.stamps_now();
@@ -342,7 +346,7 @@ impl Tree {
         };
         let mut is_new = false;
         // A manifest that is a link is watched where the link leads.
-        if known.entries.len() > 1 {
+        if known.is_link() {
             is_new |= known
                 .entries
                 .iter()
@@ -380,35 +384,16 @@ impl Tree {
 }
 
 impl Known {
+    fn is_link(&self) -> bool {
+        self.entries.len() > 1
+    }
+
     fn stamps_now(&self) -> Vec<Option<Stamp>> {
         self.entries.iter().chain(&self.beside).map(|entry| Stamp::of(entry)).collect()
     }
 
     fn is_unchanged(&self) -> bool {
         let now = self.stamps_now();
-        self.stamps == now && now.iter().flatten().all(|stamp| stamp.settled)
-    }
-}
-
-/// Tells one state of a file from another without reading it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
-    identity: (u64, u64),
-    size: u64,
-    changed: (i64, i64),
-    /// Old enough that a later change cannot carry the same time.
-    settled: bool,
-}
-
-impl Stamp {
-    fn of(path: &Path) -> Option<Self> {
-        let metadata = fs::symlink_metadata(path).ok()?;
-        let age = metadata.modified().ok().and_then(|time| SystemTime::now().duration_since(time).ok());
-        Some(Self {
-            identity: (metadata.dev(), metadata.ino()),
-            size: metadata.size(),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-            settled: age.is_some_and(|age| age > Duration::from_secs(1)),
-        })
+        self.stamps == now && now.iter().flatten().all(Stamp::is_settled)
     }
 }

@@ -14,6 +14,8 @@ use crate::engine::{Network, Pipes, Stream};
 pub(super) struct Way {
     pub(super) bytes: VecDeque<u8>,
     pub(super) ended: bool,
+    /// Whoever it goes to takes no more.
+    pub(super) refused: bool,
     /// Somebody came for room in vain.
     pub(super) wanted: bool,
 }
@@ -58,6 +60,9 @@ impl Stream for Memory {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         assert!(!wire.to_peer.ended, "sent after the end");
+        if wire.to_peer.refused {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
         let room = if wire.pending { 0 } else { ROOM - wire.to_peer.bytes.len() };
         let count = bytes.len().min(room);
         if count == 0 {

@@ -70,6 +70,48 @@ fn a_reset_is_carried_over_as_a_reset() {
 }
 
 #[test]
+fn a_reset_after_an_orderly_end_is_noticed() {
+    let mut stage = Stage::new(&[1]);
+    stage.client_says(b"request");
+    stage.backend_ends();
+    assert!(stage.client_was_told_the_end());
+    assert_eq!(stage.ended, None);
+    stage.backend_resets();
+    assert_eq!(stage.ended, Some(Ending::BackendReset));
+
+    let mut stage = Stage::new(&[1]);
+    stage.client_says(b"request");
+    stage.client_ends();
+    stage.client_resets();
+    assert_eq!(stage.ended, Some(Ending::ClientReset));
+}
+
+#[test]
+fn a_backend_that_is_gone_is_heard_to_its_end_by_a_slow_client() {
+    let mut stage = Stage::new(&[1]);
+    stage.client_says(b"request");
+    stage.backend_says(&[7; ROOM]);
+    stage.backend_says(b"the rest");
+    stage.backend_ends();
+    stage.backend_resets();
+    assert_eq!(stage.ended, None, "the client has yet to take it");
+    assert_eq!(stage.client_hears(), [7; ROOM]);
+    assert_eq!(stage.client_hears(), b"the rest");
+    assert_eq!(stage.ended, Some(Ending::BackendReset));
+}
+
+#[test]
+fn a_backend_that_takes_no_more_is_heard_to_its_end() {
+    let mut stage = Stage::new(&[1]);
+    stage.client_says(b"a long request");
+    stage.backend_answers_and_hangs_up(b"too long");
+    stage.client_says(b", and more of it");
+    assert_eq!(stage.ended, Some(Ending::BackendReset));
+    assert_eq!(stage.client_hears(), b"too long");
+    assert!(!stage.client_was_reset());
+}
+
+#[test]
 fn a_slow_endpoint_gets_what_waited_for_it() {
     let mut stage = Stage::new(&[2]);
     stage.client_says(b"hello");

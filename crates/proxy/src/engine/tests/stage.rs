@@ -145,12 +145,13 @@ impl Stage {
 
     /// One edge, and what the session makes of it.
     fn client_edge(&mut self, readable: bool, writable: bool, hanging_up: bool) {
-        self.session.client.notice(readable, writable, hanging_up);
+        self.session.client.notice(readable, writable, hanging_up, self.client.borrow().reset_by_peer);
         self.look();
     }
 
     fn backend_edge(&mut self, readable: bool, writable: bool, hanging_up: bool) {
-        let notice = |end: &mut End<Memory>| end.notice(readable, writable, hanging_up);
+        let broken = self.backend().borrow().reset_by_peer;
+        let notice = |end: &mut End<Memory>| end.notice(readable, writable, hanging_up, broken);
         self.session.backend.iter_mut().for_each(notice);
         self.look();
     }
@@ -183,6 +184,14 @@ impl Stage {
             said += piece.len();
         }
         said
+    }
+
+    /// It has said all and takes nothing more; the poller has yet to tell.
+    pub(super) fn backend_answers_and_hangs_up(&mut self, bytes: &[u8]) {
+        let wire = self.backend();
+        wire.borrow_mut().to_session.bytes.extend(bytes);
+        wire.borrow_mut().to_peer.refused = true;
+        self.session.backend.iter_mut().for_each(|end| end.notice(true, true, false, false));
     }
 
     pub(super) fn client_hears(&mut self) -> Vec<u8> {

@@ -17,6 +17,7 @@ use super::closed_sets::{ConnectFailure, HELLO_KINDS, Handshake, hello_kind};
 use super::count::Counts;
 use super::counters::Counters;
 use super::log::LogState;
+use super::mishaps::Mishaps;
 use super::process::Process;
 use crate::Ending;
 use crate::snapshot::Snapshot;
@@ -195,6 +196,16 @@ impl Cells {
                 self.sum(|worker| worker.datagrams_up.get()),
                 self.sum(|worker| worker.datagrams_down.get()),
             ),
+        )?;
+        let names = Mishaps::default().all().map(|(name, _)| name);
+        page.counter(
+            "tidegate_udp_mishaps",
+            "Datagrams and calls that went wrong without ending a flow, by what it was",
+            None,
+            names
+                .into_iter()
+                .enumerate()
+                .map(|(at, name)| ([("kind", name)], self.sum(|worker| worker.mishaps.all()[at].1))),
         )?;
         page.counter(
             "tidegate_udp_traffic",

@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 pub(crate) use self::receive::{Batch, Datagram, Names};
-pub(crate) use self::send::{Outbox, Sent};
+pub(crate) use self::send::Outbox;
 
 /// Messages of one system call.
 pub(crate) const BATCH: usize = 64;

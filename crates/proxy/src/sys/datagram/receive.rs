@@ -5,6 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::{io, ptr};
 
+use rustix::net::RecvFlags;
+
 use super::address::{RawAddress, SPACE, ipv4, ipv6};
 use super::{BATCH, CONTROL, Control};
 
@@ -92,12 +94,13 @@ impl Batch {
             // SAFETY: the first `most` headers are written. Each points to one place of `bytes`, to its own address
             // and control, which all outlive the call, with their true sizes.
             let count = unsafe {
-                libc::recvmmsg(
+                libc::syscall(
+                    libc::SYS_recvmmsg,
                     socket.as_raw_fd(),
-                    headers.as_mut_ptr().cast(),
+                    headers.as_mut_ptr(),
                     most as libc::c_uint,
                     libc::MSG_DONTWAIT,
-                    ptr::null_mut(),
+                    ptr::null_mut::<libc::timespec>(),
                 )
             };
             match usize::try_from(count) {
@@ -127,6 +130,22 @@ impl Batch {
             self.arrived[first + index] = datagram;
         }
         Ok(count)
+    }
+
+    /// Reads one datagram from a connected socket that receives no runs; 0: nothing waits. Where no more than one is
+    /// likely to wait this is the shorter way into the kernel.
+    pub(crate) fn receive_one(&mut self, socket: BorrowedFd<'_>, place: usize) -> io::Result<usize> {
+        let start = place * (self.size + SKEW);
+        let bytes = &mut self.bytes[start..start + self.size];
+        let flags = RecvFlags::DONTWAIT | RecvFlags::TRUNC;
+        match rustix::io::retry_on_intr(|| rustix::net::recv(socket, &mut *bytes, flags)) {
+            Ok((len, whole)) => {
+                self.arrived[place] = Datagram { len, cut: whole > len, ..Datagram::default() };
+                Ok(1)
+            }
+            Err(rustix::io::Errno::AGAIN) => Ok(0),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// What is in a place, as of the last read into it.

@@ -19,7 +19,7 @@ fn receive(batch: &mut Batch, socket: &UdpSocket) -> usize {
     batch.receive(socket.as_fd(), 0, places, Names::Wanted).unwrap()
 }
 
-fn send(socket: &UdpSocket, to: SocketAddr, runs: bool, datagrams: &[&[u8]]) -> Sent {
+fn send(socket: &UdpSocket, to: SocketAddr, runs: bool, datagrams: &[&[u8]]) -> send::Sent {
     let mut outbox = Outbox::new(runs);
     datagrams.iter().for_each(|bytes| outbox.push(Some(to), None, None, bytes));
     outbox.send(socket.as_fd())

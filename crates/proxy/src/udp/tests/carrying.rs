@@ -185,6 +185,7 @@ fn weights_hold_per_flow() {
         to_first += u32::from(first == "a");
         if flow % 50 == 49 {
             worker.with(|udp, ctx| udp.end_all(Ending::Shutdown, ctx));
+            worker.tick(Duration::from_secs(2));
         }
     }
     assert!((100..=150).contains(&to_first), "{to_first} of 500 are not a quarter");

@@ -20,6 +20,7 @@ use tidegate_plan::{
     RouteId, RouteKind, Tables, Target, Transport,
 };
 
+use super::record::Traffic;
 use super::*;
 use crate::Settings;
 use crate::observe::Counters;
@@ -102,7 +103,7 @@ impl Worker {
     fn one_of(shared: &Arc<Shared>, bounds: &Bounds, snapshot: Snapshot) -> Self {
         Self {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC).unwrap(),
-            udp: Udp::new(Arc::clone(shared), bounds),
+            udp: Udp::new(Arc::clone(shared), bounds, Arc::default()),
             snapshot,
             counters: Counters::default(),
             random: Random::from_seed(1),
@@ -148,7 +149,7 @@ impl Worker {
 
     fn tick(&mut self, later: Duration) {
         self.now += later;
-        self.with(|udp, ctx| udp.tick(ctx));
+        self.with(Udp::tick);
     }
 
     /// From now on another plan holds.

@@ -23,16 +23,20 @@ pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) kind: &'static str,
     pub(crate) body: String,
+    /// Whether everything is served as written, where that was looked at.
+    pub(crate) well: Option<bool>,
 }
 
 impl Answer {
     pub(crate) fn text(status: StatusCode, body: impl Into<String>) -> Self {
-        Self { status, kind: "text/plain; charset=utf-8", body: body.into() }
+        Self { status, kind: "text/plain; charset=utf-8", body: body.into(), well: None }
     }
 
     fn json(value: &impl serde::Serialize) -> Self {
         match serde_json::to_string_pretty(value) {
-            Ok(text) => Self { status: StatusCode::OK, kind: "application/json", body: text + "\n" },
+            Ok(text) => {
+                Self { status: StatusCode::OK, kind: "application/json", body: text + "\n", well: None }
+            }
             Err(error) => Self::text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
         }
     }
@@ -80,8 +84,9 @@ impl Answers {
                 status: StatusCode::OK,
                 kind: Proxy::METRICS_TYPE,
                 body: live.metrics() + &live.proxy.metrics(),
+                well: None,
             },
-            ("/status", Self::All) => status(question, &live.meaning()),
+            ("/status", Self::All) => status(question, live),
             ("/refused", Self::All) => refused(question, live),
             ("/", Self::All) => Answer::text(StatusCode::OK, INDEX),
             _ => Answer::text(StatusCode::NOT_FOUND, "there is nothing here\n"),
@@ -101,24 +106,28 @@ fn unknown_output(known: &str) -> Answer {
     Answer::text(StatusCode::BAD_REQUEST, format!("output is one of {known}\n"))
 }
 
-fn status(question: &Question, meaning: &Meaning) -> Answer {
-    match (question.output.as_deref(), question.wants_json) {
-        (Some("json"), _) | (None, true) => Answer::json(&list::list(meaning)),
-        (Some("yaml"), _) | (None, false) => Answer {
-            status: StatusCode::OK,
-            kind: "application/yaml",
-            body: tidegate_api::to_yaml(&list::list(meaning)),
-        },
+fn status(question: &Question, live: &Live) -> Answer {
+    let meaning = live.meaning();
+    let findings = findings::find(&meaning);
+    let well = Some(findings.is_empty());
+    let as_json = match (question.output.as_deref(), question.wants_json) {
         (Some("table"), _) => {
-            let findings = findings::find(meaning);
-            let mut text = table::render(meaning, &findings);
-            text.push_str(&kept(meaning));
-            // Whoever asks needs no look at the table to know whether all is well.
-            let status = if findings.is_empty() { StatusCode::OK } else { StatusCode::MULTI_STATUS };
-            Answer::text(status, text)
+            let text = table::render(&meaning, &findings) + &kept(&meaning);
+            return Answer { well, ..Answer::text(StatusCode::OK, text) };
         }
-        (Some(_), _) => unknown_output("yaml, json, table"),
-    }
+        (Some("json"), _) | (None, true) => true,
+        (Some("yaml"), _) | (None, false) => false,
+        (Some(_), _) => return unknown_output("yaml, json, table"),
+    };
+    let list = list::list(&meaning);
+    // Changes need not wait until it is written out.
+    drop(meaning);
+    let answer = if as_json {
+        Answer::json(&list)
+    } else {
+        Answer { kind: "application/yaml", ..Answer::text(StatusCode::OK, tidegate_api::to_yaml(&list)) }
+    };
+    Answer { well, ..answer }
 }
 
 /// Objects that are served as they were before somebody broke them.
@@ -162,7 +171,10 @@ fn for_people(refused: &Refused) -> String {
     for (number, step) in refused.steps.iter().enumerate() {
         let _ = writeln!(text, "  {:>2}. {step}", number + 1);
     }
-    let _ = writeln!(text, "  {}: {}", styled(BAD, "refused"), refused.ending.text());
+    // Where the plan refused it, the last step has said so.
+    if refused.steps.is_empty() {
+        let _ = writeln!(text, "  {}: {}", styled(BAD, "refused"), refused.ending.text());
+    }
     if let Some(detail) = &refused.detail {
         text.push_str(&paragraph(6, detail));
     }

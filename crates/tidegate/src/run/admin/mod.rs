@@ -23,6 +23,9 @@ use crate::run::live::Live;
 pub(crate) use crate::run::admin::answers::Answers;
 use crate::run::admin::answers::{Answer, Question};
 
+/// Says of `/status`, in whatever form, whether everything is served as written.
+pub(crate) const WELL: &str = "tidegate-well";
+
 const CONNECTIONS: usize = 64;
 /// The smallest that hyper allows.
 const HEADER_BYTES: usize = 8 * 1024;
@@ -88,5 +91,8 @@ fn response(answer: Answer) -> Response<Full<Bytes>> {
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(answer.kind));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if let Some(well) = answer.well {
+        headers.insert(WELL, HeaderValue::from_static(if well { "true" } else { "false" }));
+    }
     response
 }

@@ -1,0 +1,147 @@
+//! Terminated TLS: the handshake is with Tidegate, the backend gets plain bytes.
+
+use std::process::Command;
+
+use crate::CURL;
+use crate::openssl::{Client, Server};
+use crate::support::certificate::Authority;
+use crate::support::manifest::{
+    file, gateway, https, passthrough, route, secret, service, terminate, tls_route,
+};
+use crate::support::process::Process;
+use crate::support::tidegate::Tidegate;
+use crate::support::{backend, port};
+
+const NAME: &str = "mqtt.example.com";
+
+#[test]
+fn the_client_sees_the_certificate_of_the_listener() {
+    let (port, authority) = (port::free(), Authority::new("CA of the gate"));
+    let tidegate = Tidegate::serving(&file([
+        gateway([terminate("mqtt", port, NAME, &["cert"])]),
+        tls_route(NAME, "mqtt", "mqtt", "echo"),
+        service("echo", backend::echo()),
+        secret("cert", &authority.issue(&[NAME])),
+    ]));
+    for (version, told) in [("-tls1_2", "TLSv1.2"), ("-tls1_3", "TLSv1.3")] {
+        let client = Client::to(port, NAME, &authority).with(&[version]);
+        client.ask("hello there", "hello there").expect_success().expect("CN = CA of the gate").expect(told);
+    }
+    Client::to(port, "MQTT.example.com.", &authority).ask("once more", "once more").expect_success();
+    for line in tidegate.first_lines(3) {
+        assert_eq!((&line["protocol"], &line["ending"]), (&"TLS terminate".into(), &"done".into()));
+        assert_eq!(line["sni"], NAME);
+    }
+    // Of plain bytes, not of records.
+    let line = tidegate.line("tls", "1.2");
+    assert_eq!((&line["bytes_up"], &line["bytes_down"]), (&12.into(), &12.into()));
+}
+
+#[test]
+fn the_client_decides_which_kind_of_key_it_is_shown() {
+    let (port, authority) = (port::free(), Authority::new("CA"));
+    let kinds = [&rcgen::PKCS_RSA_SHA256, &rcgen::PKCS_ECDSA_P256_SHA256, &rcgen::PKCS_ED25519];
+    let [rsa, ecdsa, ed25519] = kinds.map(|kind| authority.issue_as(&[NAME], kind));
+    let _tidegate = Tidegate::serving(&file([
+        gateway([terminate("mqtt", port, NAME, &["rsa", "ecdsa", "ed25519"])]),
+        tls_route(NAME, "mqtt", "mqtt", "echo"),
+        service("echo", backend::echo()),
+        secret("rsa", &rsa),
+        secret("ecdsa", &ecdsa),
+        secret("ed25519", &ed25519),
+    ]));
+    for version in ["-tls1_2", "-tls1_3"] {
+        for (algorithm, shown) in [
+            ("RSA-PSS+SHA256", "PKEY: rsaEncryption"),
+            ("ECDSA+SHA256", "PKEY: id-ecPublicKey"),
+            ("ed25519", "PKEY: ED25519"),
+        ] {
+            let client = Client::to(port, NAME, &authority).with(&[version, "-sigalgs", algorithm]);
+            client.ask("which one?", "which one?").expect_success().expect(shown);
+        }
+    }
+}
+
+/// With a ticket, and never from one listener to another even where both show one certificate.
+#[test]
+fn sessions_are_resumed_on_their_own_listener() {
+    let [here, there] = [port::free(), port::free()];
+    let authority = Authority::new("CA");
+    let _tidegate = Tidegate::serving(&file([
+        gateway([terminate("here", here, NAME, &["cert"]), terminate("there", there, NAME, &["cert"])]),
+        tls_route(NAME, "here", "here", "echo"),
+        tls_route(NAME, "there", "there", "echo"),
+        service("echo", backend::echo()),
+        secret("cert", &authority.issue(&[NAME])),
+    ]));
+    let folder = tempfile::tempdir().unwrap();
+    for version in ["-tls1_2", "-tls1_3"] {
+        let session = folder.path().join(version);
+        let client = |port| Client::to(port, NAME, &authority).with(&[version]);
+        let first = client(here).with_file("-sess_out", &session).ask("first tide", "first tide");
+        first.expect_success().expect("New, ");
+        let resumed = |port| {
+            client(port).with_file("-sess_in", &session).ask("next tide", "next tide").expect_success()
+        };
+        resumed(there).expect("New, ");
+        // Whichever worker it comes to.
+        for _ in 0..6 {
+            resumed(here).expect("Reused, ");
+        }
+    }
+}
+
+/// One ClientHello decides between a backend's own TLS, terminated TLS and a web site.
+#[test]
+fn one_port_serves_all_kinds() {
+    let port = port::free();
+    let [own, gate] = ["CA of the backend", "CA of the gate"].map(Authority::new);
+    let vault = Server::reversing(&own.issue(&["vault.example.com"]));
+    let tidegate = Tidegate::serving(&file([
+        gateway([
+            passthrough("vault", port, "vault.example.com"),
+            terminate("mqtt", port, NAME, &["mqtt"]),
+            https("www", port, "www.example.com", &["www"]),
+        ]),
+        tls_route("vault.example.com", "vault", "vault", "vault"),
+        tls_route(NAME, "mqtt", "mqtt", "echo"),
+        route("HTTPRoute", "www", "www", "echo"),
+        service("vault", vault.port),
+        service("echo", backend::echo()),
+        secret("mqtt", &gate.issue(&[NAME])),
+        secret("www", &gate.issue(&["www.example.com"])),
+    ]));
+    Client::to(port, "vault.example.com", &own).ask("parts", "strap").expect_success();
+    Client::to(port, NAME, &gate).ask("parts", "parts").expect_success();
+    let folder = tempfile::tempdir().unwrap();
+    let site = Process::run(
+        Command::new("curl")
+            .args(CURL)
+            .arg("--include")
+            .args(["--resolve", &format!("www.example.com:{port}:127.0.0.1")])
+            .arg("--cacert")
+            .arg(gate.write(folder.path()))
+            .arg(format!("https://www.example.com:{port}/")),
+    );
+    // Until there is an HTTP engine.
+    site.expect_success().expect(" 503 ");
+    for (name, protocol) in [("vault.example.com", "TLS passthrough"), (NAME, "TLS terminate")] {
+        assert_eq!(tidegate.line("sni", name)["protocol"], protocol);
+    }
+    let handed_over = tidegate.metric("tidegate_connections_ended_total{reason=\"handed_over\"");
+    assert_eq!(handed_over, 1.0);
+}
+
+#[test]
+fn a_hello_may_come_in_many_records() {
+    let (port, authority) = (port::free(), Authority::new("CA"));
+    let _tidegate = Tidegate::serving(&file([
+        gateway([terminate("mqtt", port, NAME, &["cert"])]),
+        tls_route(NAME, "mqtt", "mqtt", "echo"),
+        service("echo", backend::echo()),
+        secret("cert", &authority.issue(&[NAME])),
+    ]));
+    let protocols = (0..200).map(|number| format!("protocol-{number}")).collect::<Vec<_>>().join(",");
+    let client = Client::to(port, NAME, &authority).with(&["-max_send_frag", "512", "-alpn", &protocols]);
+    client.ask("long hello", "long hello").expect_success();
+}
