@@ -87,7 +87,10 @@ if [ -z "${LOADGEN:-}" ]; then
   (cd loadgen && cargo build --quiet --release --locked --target-dir ../target)
 fi
 ./certificates.sh generated/certificates
-if [ ! -e generated/written ] || [ -n "$(find configurations certificates.sh -newer generated/written -name '*.[ps][yh]' -print -quit)" ]; then
+changed() {
+  [ ! -e generated/written ] || [ -n "$(find configurations certificates.sh -newer generated/written -name '*.[ps][yh]')" ]
+}
+if changed; then
   python3 configurations generated
   touch generated/written
 fi
