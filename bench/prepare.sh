@@ -7,7 +7,8 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 envoy_version=1.40.0
-traefik_version=v3.7.13
+# The last of 3.6: the module of 3.7 lacks a folder that its go.mod refers to.
+traefik_version=v3.6.25
 
 say() { echo "bench: $*" >&2; }
 
@@ -86,7 +87,10 @@ if [ -z "${LOADGEN:-}" ]; then
   (cd loadgen && cargo build --quiet --release --locked --target-dir ../target)
 fi
 ./certificates.sh generated/certificates
-if [ ! -e generated/written ] || [ -n "$(find configurations certificates.sh -newer generated/written -name '*.*' -print -quit)" ]; then
+changed() {
+  [ ! -e generated/written ] || [ -n "$(find configurations certificates.sh -newer generated/written -name '*.[ps][yh]')" ]
+}
+if changed; then
   python3 configurations generated
   touch generated/written
 fi

@@ -62,7 +62,16 @@ class Run:
             ratio, verdict = self.judge(row)
             lines.append(f"| {row.title} | {row.unit} | {spread(self.figures(row, 'direct'))} | {best_cell} |"
                          f" {spread(self.figures(row, SUBJECT))} | {ratio} | {row.goal.words()} | {verdict} |")
-        return "\n".join(lines) + "\n"
+        return "\n".join(lines) + "\n" + self.floor()
+
+    def floor(self):
+        """How far a new connection is from the least that the kernel takes for it."""
+        row = BY_NAME["conn"]
+        direct, figure = median(self.figures(row, "direct")), median(self.figures(row, SUBJECT))
+        if not direct or not figure:
+            return ""
+        return (f"\nA connection through a proxy is two connections to the kernel: a new passthrough connection costs"
+                f" {figure / (2 * direct):.2f} of twice `direct`.\n")
 
     def judge(self, row):
         """The ratio that the goal is about, and whether it was reached."""
@@ -133,16 +142,9 @@ class Run:
 
     def changes(self):
         """What live connections noticed of a route that was added."""
-        lines = []
-        for row in (row for row in ROWS if row.mode == "reload"):
-            for tag in self.machine["versions"]:
-                results = self.results[row.name, tag]
-                if results:
-                    def of(key):
-                        return statistics.median(result[key] for result in results)
-                    lines.append(f"| {row.title} | {tag} | {max(result['broken'] + result['stuck'] for result in results)}"
-                                 f" | {max(result['new_failed'] for result in results)} |"
-                                 f" {of('live_before_p999_us'):.0f} | {of('live_p999_us'):.0f} | {of('live_max_us'):.0f} |")
+        lines = [f"| {row.title} | {tag} | {noticed(results)} |"
+                 for row in ROWS if row.mode == "reload"
+                 for tag in self.machine["versions"] if (results := self.results[row.name, tag])]
         if not lines:
             return ""
         head = ("| change | peer | live connections broken | new ones refused | p99.9 of a round trip before, µs |"
@@ -163,6 +165,15 @@ class Run:
             remarks.append(f"In {disturbed} measurements others used more than a tenth of the proxy's core; they count only"
                            " where there is no undisturbed one.\n")
         return "\n".join(remarks)
+
+
+def noticed(results):
+    """The worst of what broke, and the median of what was slow."""
+    broken = max(result["broken"] + result["stuck"] for result in results)
+    refused = max(result["new_failed"] for result in results)
+    times = [statistics.median(result[key] for result in results)
+             for key in ("live_before_p999_us", "live_p999_us", "live_max_us")]
+    return " | ".join([str(broken), str(refused), *(f"{time:.0f}" for time in times)])
 
 
 def foreign(result):

@@ -74,7 +74,8 @@ def wanted(row, patterns):
 def machine(peers, rows):
     cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "?")
     return {"metric": "machine", "cpu": cpu, "cores": os.cpu_count(), "kernel": os.uname().release,
-            "date": time.strftime("%Y-%m-%d"), "rows": [row.name for row in rows], "versions": {peer.name: peer.version for peer in peers}}
+            "date": time.strftime("%Y-%m-%d"), "rows": [row.name for row in rows],
+            "versions": {peer.name: peer.version for peer in peers}}
 
 
 def write(results, line):

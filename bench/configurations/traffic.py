@@ -46,6 +46,8 @@ def write_name_lists(folder):
     folder.mkdir(parents=True, exist_ok=True)
     for variant in MANY:
         (folder / f"names-{variant}.txt").write_text("\n".join(many_names(variant)) + "\n")
+    # One name, and as much memory that the load side goes through: what is left between the two is the proxy's.
+    (folder / "names-few.txt").write_text("echo.test\n" * max(MANY.values()))
 
 
 @dataclass
