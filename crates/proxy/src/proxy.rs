@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::control::Control;
 use crate::http::HttpEngine;
+use crate::net::descriptor_limit;
 use crate::observe::{AccessLog, Metrics, Recent};
 use crate::ports::{Ports, SocketState};
 use crate::shared::Shared;
@@ -39,7 +40,12 @@ const LAST_LINES: Duration = Duration::from_secs(2);
 
 impl Proxy {
     /// Starts the workers, which have nothing to do until they are told.
-    pub fn start(settings: Settings, log: Option<AccessLog>, http: Box<dyn HttpEngine>) -> io::Result<Self> {
+    pub fn start(
+        mut settings: Settings,
+        log: Option<AccessLog>,
+        http: Box<dyn HttpEngine>,
+    ) -> io::Result<Self> {
+        settings.bounds = settings.bounds.within(descriptor_limit());
         let shared = Arc::new(Shared::new(settings, http));
         let mut senders = Vec::new();
         let mut threads = Vec::new();

@@ -62,6 +62,16 @@ pub struct Bounds {
     pub drain_time: Duration,
 }
 
+impl Bounds {
+    /// The same for a process that may have so many descriptors. A flow takes one, and anybody can begin flows: those
+    /// have a quarter, so that there are always some for connections and for whoever asks what goes on.
+    #[must_use]
+    pub fn within(mut self, descriptors: usize) -> Self {
+        self.udp_flows = self.udp_flows.min(descriptors / 4).max(1);
+        self
+    }
+}
+
 impl Default for Bounds {
     fn default() -> Self {
         Self {
@@ -79,5 +89,17 @@ impl Default for Bounds {
             udp_idle_time: Duration::from_secs(60),
             drain_time: Duration::from_secs(30),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flows_leave_descriptors_for_others() {
+        assert_eq!(Bounds::default().within(1024).udp_flows, 256);
+        assert_eq!(Bounds::default().within(10_000_000), Bounds::default());
+        assert_eq!(Bounds::default().within(0).udp_flows, 1);
     }
 }

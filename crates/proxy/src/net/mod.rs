@@ -6,6 +6,7 @@ mod owner;
 mod pipes;
 mod tcp;
 
+pub(crate) use self::descriptors::descriptor_limit;
 pub use self::descriptors::raise_descriptor_limit;
 pub(crate) use self::listen::{has_ipv6, open_tcp, open_udp};
 pub use self::owner::owner;
