@@ -129,7 +129,7 @@ change() {
   start bash -c "exec $(client "$postgres" orders.db.example.com) < $scratch/lines > $scratch/answers 2> /dev/null"
   exec 4<> "$scratch/lines"
   echo 'before the change' >&4
-  until_true grep 'egnahc eht erofeb' "$scratch/answers"
+  until_true grep -s 'egnahc eht erofeb' "$scratch/answers"
   say "... then a file with a route for the missing name is moved into the folder ..."
   route_of_inventory > "$scratch/inventory.yaml.new"
   cat "$scratch/inventory.yaml.new"
@@ -139,7 +139,7 @@ change() {
   try "printf 'hello\nCLOSE\n' | $(client "$postgres" inventory.db.example.com)" olleh
   say "... and the connection that was there goes on."
   printf 'after the change\nCLOSE\n' >&4
-  until_true grep 'egnahc eht retfa' "$scratch/answers"
+  until_true grep -s 'egnahc eht retfa' "$scratch/answers"
   exec 4>&-
 
   say "In the access log each connection that Tidegate carried or refused has a line, with the reason of its end."
