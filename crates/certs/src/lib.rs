@@ -1,0 +1,1 @@
+//! Which certificate, when, from whom.

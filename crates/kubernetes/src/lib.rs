@@ -1,0 +1,1 @@
+//! Tidegate in a cluster.
