@@ -18,6 +18,7 @@ use tidegate_plan::{ExternalAuth, Filter, PathMatch, Reason};
 
 pub use self::cors::{Cors, Grant, Preflight};
 pub use self::headers::HeaderEdit;
+pub(crate) use self::headers::is_framing;
 pub use self::rewrite::{Rewriting, redirect};
 use crate::mirror::Mirror;
 
