@@ -48,6 +48,8 @@ pub(super) struct Load {
 struct Seen {
     open: usize,
     broken: u64,
+    /// By the proxy, between two requests.
+    closed: u64,
     new: u64,
     new_failed: u64,
     before: Histogram,
@@ -135,9 +137,16 @@ impl Load {
                 let times = if self.changed { &mut self.seen.after } else { &mut self.seen.before };
                 times.note(took);
             }
+            let is_between_requests = self.first.is_some() && !connection.busy && !connection.wrong;
             if failed {
-                self.seen.broken += 1;
                 self.close(place);
+                if is_between_requests {
+                    // Which HTTP allows a server, and clients follow with another connection.
+                    self.seen.closed += 1;
+                    self.connections[place] = begin(&mut self.target, self.first, &self.poll, place).ok();
+                } else {
+                    self.seen.broken += 1;
+                }
             }
         } else if done || failed {
             if self.probe_places().contains(&place) {
@@ -168,11 +177,12 @@ impl Load {
         let staying = self.connections[..self.staying].iter().flatten();
         let stuck =
             staying.filter(|connection| connection.busy && connection.since.elapsed() > STUCK).count();
-        let Seen { open, broken, new, new_failed, before, after, new_times } = &self.seen;
+        let Seen { open, broken, closed, new, new_failed, before, after, new_times } = &self.seen;
         record
             .set("conns", self.staying)
             .set("live", *open)
             .set("broken", *broken)
+            .set("closed", *closed)
             .set("stuck", stuck)
             .set("new_ok", *new)
             .set("new_failed", *new_failed)
