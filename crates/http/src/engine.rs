@@ -2,37 +2,54 @@
 
 use std::cell::Cell;
 use std::fmt;
+use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tidegate_proxy::{Ending, HttpConnection, HttpEngine, HttpKit, HttpWorker};
+use tidegate_proxy::{Bounds, Ending, HttpConnection, HttpEngine, HttpKit, HttpWorker};
 
 use crate::client::{self, Guests};
+use crate::limits::Limits;
 use crate::networks::Networks;
-use crate::rules::Rules;
+use crate::rules::{AllExtras, Budgets, Rules};
+use crate::session::SessionSecret;
 use crate::upstream::Pools;
 
 /// What holds for all HTTP of a process and is not in its plan.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Proxies whose word about their clients counts.
     pub trusted: Networks,
     /// Whether error answers name their reason in a header.
     pub reasons: bool,
+    /// What the tokens of sessions are made with; replicas that share it know each other's.
+    pub secret: SessionSecret,
+}
+
+impl Options {
+    /// With a secret that dies with the process.
+    pub fn new(trusted: Networks, reasons: bool) -> io::Result<Self> {
+        let mut secret = [0; 32];
+        aws_lc_rs::rand::fill(&mut secret)
+            .map_err(|_| io::Error::other("the machine gives no random numbers"))?;
+        Ok(Self { trusted, reasons, secret: SessionSecret::new(&secret) })
+    }
 }
 
 /// The HTTP engine.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Engine {
     options: Arc<Options>,
+    budgets: Arc<Budgets>,
+    start: Instant,
 }
 
 impl Engine {
     #[must_use]
     pub fn new(options: Options) -> Self {
-        Self { options: Arc::new(options) }
+        Self { options: Arc::new(options), budgets: Arc::default(), start: Instant::now() }
     }
 }
 
@@ -42,6 +59,9 @@ impl HttpEngine for Engine {
             options: Arc::clone(&self.options),
             pools: Pools::new(kit.bounds()),
             rules: Rules::default(),
+            extras: AllExtras::new(Arc::clone(&self.budgets)),
+            limits: limits(kit.bounds()),
+            start: self.start,
             guests: Guests::default(),
             mirrors: Cell::new(0),
             kit,
@@ -55,9 +75,24 @@ pub(crate) struct Home {
     pub(crate) options: Arc<Options>,
     pub(crate) pools: Pools,
     pub(crate) rules: Rules,
+    pub(crate) extras: AllExtras,
+    pub(crate) limits: Limits,
+    /// Of the engine: all workers count from it.
+    start: Instant,
     pub(crate) guests: Guests,
     /// Copies of requests under way.
     pub(crate) mirrors: Cell<usize>,
+}
+
+impl Home {
+    /// How long the engine has been there.
+    pub(crate) fn age(&self) -> Duration {
+        self.start.elapsed()
+    }
+}
+
+fn limits(bounds: &Bounds) -> Limits {
+    Limits { headers: bounds.header_count, header_bytes: bounds.header_size, target: bounds.uri_size }
 }
 
 struct Worker(Rc<Home>);
@@ -68,9 +103,11 @@ impl HttpWorker for Worker {
     }
 
     fn tick(&self) {
-        let Home { kit, pools, guests, .. } = &*self.0;
+        let Home { kit, pools, guests, extras, .. } = &*self.0;
         let snapshot = kit.snapshot();
-        pools.tend(&snapshot, Instant::now());
+        if pools.tend(&snapshot, Instant::now()) {
+            extras.forget();
+        }
         guests.continue_walk(&snapshot, kit.bounds().drain_time);
     }
 

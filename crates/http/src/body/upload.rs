@@ -22,6 +22,7 @@ use crate::exchange::Exchange;
 #[derive(Debug)]
 pub(crate) enum Upload {
     Empty,
+    Bytes(Bytes),
     /// The client's, from the beginning.
     Client {
         source: Rc<Source>,
@@ -125,6 +126,35 @@ impl Source {
         Some(Upload::Copy(receiver))
     }
 
+    /// Up to so many bytes of the body, which stay to be sent. `None`: there are more.
+    pub(crate) async fn peek(self: &Rc<Self>, most: usize) -> Result<Option<Bytes>, BodyError> {
+        let mut all = bytes::BytesMut::new();
+        let mut at = 0;
+        loop {
+            let part = std::future::poll_fn(|context| self.poll(&mut at, context)).await;
+            match part {
+                None => return Ok(Some(all.freeze())),
+                Some(Err(error)) => return Err(error),
+                Some(Ok(Part::Trailers(_))) => {}
+                Some(Ok(Part::Data(data))) => {
+                    all.extend_from_slice(&data);
+                    if all.len() > most {
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Makes sure that what is looked at beforehand can be sent afterwards.
+    pub(crate) fn keep_at_least(&self, bytes: usize) {
+        let mut state = self.state.borrow_mut();
+        if state.kept.is_none() && !self.has_begun(&state) {
+            state.kept = Some(Vec::new());
+        }
+        state.room = state.room.max(bytes);
+    }
+
     fn poll(&self, at: &mut usize, context: &mut Context<'_>) -> Poll<Option<Result<Part, BodyError>>> {
         let state = &mut *self.state.borrow_mut();
         if let Some(part) = state.kept.as_ref().and_then(|kept| kept.get(*at)) {
@@ -217,6 +247,11 @@ impl Body for Upload {
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let part = match &mut *self {
             Self::Empty => return Poll::Ready(None),
+            Self::Bytes(bytes) => {
+                let bytes = std::mem::take(bytes);
+                *self = Self::Empty;
+                return Poll::Ready(Some(Ok(Frame::data(bytes))));
+            }
             Self::Client { source, at } => source.poll(at, context),
             Self::Copy(parts) => match std::task::ready!(parts.poll_recv(context)) {
                 Some(Copied::Part(part)) => Poll::Ready(Some(Ok(part))),
@@ -240,7 +275,7 @@ impl Body for Upload {
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Empty => true,
-            Self::Copy(_) => false,
+            Self::Bytes(_) | Self::Copy(_) => false,
             Self::Client { source, at } => {
                 let state = source.state.borrow();
                 state.ended && state.kept.as_ref().is_none_or(|kept| *at >= kept.len())
@@ -251,6 +286,7 @@ impl Body for Upload {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Empty => SizeHint::with_exact(0),
+            Self::Bytes(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Self::Client { source, at: 0 } => source.hint,
             Self::Client { .. } | Self::Copy(_) => SizeHint::default(),
         }

@@ -1,38 +1,45 @@
-//! Requests that go wrong, and what their clients are told.
+//! Requests that go wrong: how they end for us, and what their clients are told.
 
-use bytes::Bytes;
-use http::header::{self, HeaderValue};
-use http::{Response, StatusCode};
+use http::Response;
+use http::header::HeaderValue;
 use tidegate_plan::Reason;
 use tidegate_proxy::Ending;
 
 use super::Exchange;
+use crate::answer::{self, Cause};
+use crate::auth::AuthFailure;
 use crate::body::Body;
+use crate::limits::TooLarge;
 use crate::request::BadRequest;
+use crate::upstream::Unsent;
 
 /// Why a request has no answer of a backend.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) ending: Ending,
-    status: StatusCode,
+    cause: Cause,
     detail: Option<Box<str>>,
 }
 
 impl Failure {
     pub(super) fn new(ending: Ending, detail: Option<Box<str>>) -> Self {
-        Self { ending, status: status(ending), detail }
+        Self { ending, cause: cause(ending), detail }
+    }
+
+    /// More of the body than the server that is asked for permission may be shown.
+    pub(super) fn body_too_large() -> Self {
+        Self { ending: Ending::RequestTooLarge, cause: Cause::BodyTooLarge, detail: None }
     }
 
     /// The answer. It also notes how the exchange ends.
     pub(super) fn answer(self, exchange: &Exchange) -> Response<Body> {
         // A client that broke off in the middle, or took too long, is the reason for all that follows.
         let ending = exchange.ending().unwrap_or(self.ending);
-        let status = if ending == self.ending { self.status } else { status(ending) };
+        let told = if ending == self.ending { self.cause } else { cause(ending) };
         exchange.ends(ending, self.detail);
-        let mut response = if exchange.is_grpc { grpc(ending) } else { plain(status, ending) };
+        let mut response = answer::answer(told, exchange.is_grpc, false).map(Body::from);
         if exchange.home.options.reasons {
-            let reason = HeaderValue::from_static(ending.as_str());
-            response.headers_mut().insert("x-tidegate-reason", reason);
+            response.headers_mut().insert(answer::REASON, HeaderValue::from_static(ending.as_str()));
         }
         response
     }
@@ -52,53 +59,41 @@ impl From<Reason> for Failure {
 
 impl From<BadRequest> for Failure {
     fn from(bad: BadRequest) -> Self {
-        Self { ending: Ending::RequestInvalid, status: bad.status(), detail: Some(bad.to_string().into()) }
+        Self { ending: Ending::RequestInvalid, cause: bad.into(), detail: Some(bad.to_string().into()) }
     }
 }
 
-fn status(ending: Ending) -> StatusCode {
+impl From<TooLarge> for Failure {
+    fn from(large: TooLarge) -> Self {
+        Self { ending: Ending::RequestTooLarge, cause: large.into(), detail: Some(large.to_string().into()) }
+    }
+}
+
+impl From<AuthFailure> for Failure {
+    fn from(failure: AuthFailure) -> Self {
+        Self { ending: Ending::AuthFailed, cause: failure.into(), detail: Some(failure.to_string().into()) }
+    }
+}
+
+impl From<Unsent> for Failure {
+    fn from(unsent: Unsent) -> Self {
+        Self::new(unsent.ending, Some(unsent.detail))
+    }
+}
+
+fn cause(ending: Ending) -> Cause {
     match ending {
-        Ending::Refused(reason) => {
-            StatusCode::from_u16(reason.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
-        }
-        Ending::RequestInvalid | Ending::ClientReset | Ending::ClientGone => StatusCode::BAD_REQUEST,
-        Ending::RequestTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-        Ending::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
-        Ending::RequestTimeout | Ending::BackendTimeout | Ending::ConnectTimeout => {
-            StatusCode::GATEWAY_TIMEOUT
-        }
-        Ending::OutOfResources | Ending::Shutdown | Ending::Drained => StatusCode::SERVICE_UNAVAILABLE,
-        Ending::Denied => StatusCode::FORBIDDEN,
-        Ending::AuthFailed => StatusCode::INTERNAL_SERVER_ERROR,
-        _ => StatusCode::BAD_GATEWAY,
+        Ending::Refused(reason) => Cause::Refused(reason),
+        Ending::RequestTooLarge => Cause::TooLarge(TooLarge::Headers),
+        Ending::BodyTimeout | Ending::ClientReset | Ending::ClientGone => Cause::RequestTooSlow,
+        Ending::ConnectFailed => Cause::ConnectFailed,
+        Ending::ConnectTimeout => Cause::ConnectTimeout,
+        Ending::BackendHandshakeFailed | Ending::BackendTls => Cause::BackendHandshakeFailed,
+        Ending::BackendReset => Cause::BackendReset,
+        Ending::BackendInvalid => Cause::BackendInvalid,
+        Ending::RequestTimeout | Ending::BackendTimeout => Cause::Timeout,
+        Ending::AuthFailed | Ending::Denied => Cause::AuthUnreachable,
+        Ending::OutOfResources | Ending::Shutdown | Ending::Drained => Cause::Overloaded,
+        _ => Cause::Internal,
     }
-}
-
-fn grpc_status(ending: Ending) -> u8 {
-    match ending {
-        Ending::Refused(reason) => reason.grpc_status(),
-        Ending::RequestInvalid | Ending::RequestTooLarge => 13,
-        Ending::RequestTimeout | Ending::BackendTimeout => 4,
-        Ending::Denied => 7,
-        _ => 14,
-    }
-}
-
-fn plain(status: StatusCode, ending: Ending) -> Response<Body> {
-    let text = Bytes::from(format!("{}\n", ending.text()));
-    let mut response = Response::new(Body::from(text));
-    *response.status_mut() = status;
-    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
-    response.headers_mut().insert(header::CONTENT_TYPE, kind);
-    response
-}
-
-/// All in the head: there is no message that trailers could follow.
-fn grpc(ending: Ending) -> Response<Body> {
-    let mut response = Response::new(Body::Empty);
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
-    headers.insert("grpc-status", HeaderValue::from(u16::from(grpc_status(ending))));
-    headers.insert("grpc-message", HeaderValue::from_static(ending.text()));
-    response
 }

@@ -1,4 +1,5 @@
-//! To a backend and back: the request as that backend is to see it, and its answer as the client is.
+//! To a backend and back: the request as that backend is to see it, once more where the rule or a lost connection
+//! asks for it, and the answer as the client is to see it.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -7,91 +8,190 @@ use std::time::Duration;
 use http::header::{self, HeaderValue};
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{Request, Response, Uri, Version};
+use http::{Request, Response, StatusCode, Uri, Version};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use tidegate_proxy::{Ending, Lease};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::Exchange;
 use super::failure::Failure;
 use crate::body::{Body, Download, Source, Upload};
 use crate::hop;
+use crate::retry::{self, Budget, Tried, Verdict};
 use crate::rules::Prepared;
 use crate::upstream::{Destination, Hold, Reached, Speaks, Unsent, reach};
 
 /// Where a request goes, and what the rule says about how.
 pub(super) struct Aim<'a> {
     pub(super) to: Destination,
+    /// Where the client's session is.
+    pub(super) session: Option<Lease>,
     pub(super) prepared: &'a Prepared,
+    pub(super) budget: Option<&'a Budget>,
 }
 
 /// An answer, and what is held while it is read.
-pub(super) struct Answered {
-    pub(super) response: Response<Incoming>,
-    pub(super) hold: Hold,
-    pub(super) lease: Lease,
+struct Answered {
+    response: Response<Incoming>,
+    hold: Hold,
+    lease: Lease,
 }
 
-/// A connection that was kept may have ended while the request was on its way to it: so often it is tried anew.
+/// How a try went wrong.
+enum Lost {
+    Unsent(Unsent),
+    Timeout,
+    /// An answer that the rule would rather have from another try.
+    Unwanted(Box<Answered>, retry::Failure),
+}
+
+/// A connection that was kept may have ended while the request was on its way to it: so often it is taken to another
+/// without a word.
 const CROSSINGS: u32 = 3;
 
 pub(super) async fn forward(
     exchange: &Rc<Exchange>,
-    aim: Aim<'_>,
+    mut aim: Aim<'_>,
     parts: Parts,
-    source: Option<Rc<Source>>,
+    source: Option<&Rc<Source>>,
 ) -> Result<Response<Body>, Failure> {
-    let answered = ask(exchange, &aim, parts, source.as_ref()).await?;
+    let Answered { response, hold, lease } = ask(exchange, &mut aim, parts, source).await?;
     exchange.answered();
-    let Answered { response, hold, lease } = answered;
     let (mut head, incoming) = response.into_parts();
     head.version = Version::HTTP_11;
     head.extensions.clear();
     hop::strip_response(&mut head.headers);
-    let deadline = aim.prepared.request_time.map(|time| exchange.began + time);
-    let deadline = deadline.map(|end| Box::pin(sleep_until(Instant::from_std(end))));
-    let download = Download::new(incoming, hold, lease, exchange, deadline);
+    let Prepared { request_time, backend_time, .. } = aim.prepared;
+    let of_request = request_time.map(|time| Instant::from_std(exchange.began + time));
+    let of_backend = backend_time.map(|time| Instant::now() + time);
+    let end = of_request.into_iter().chain(of_backend).min();
+    let end = end.map(|end| Box::pin(sleep_until(end)));
+    let download = Download::new(incoming, hold, lease, exchange, end);
     Ok(Response::from_parts(head, Body::Download(Box::new(download))))
 }
 
 async fn ask(
     exchange: &Rc<Exchange>,
-    aim: &Aim<'_>,
+    aim: &mut Aim<'_>,
     parts: Parts,
     source: Option<&Rc<Source>>,
 ) -> Result<Answered, Failure> {
+    let retries = &aim.prepared.retries;
     let mut tried = Vec::new();
     let mut crossings = 0;
+    aim.budget.inspect(|budget| budget.request(exchange.home.age()));
     loop {
-        let upload = match source {
-            None => Upload::Empty,
-            Some(source) => source.upload().ok_or(Ending::BackendReset)?,
+        let lost = match once(exchange, aim, &parts, source, &mut tried).await? {
+            Ok(answered) => return Ok(answered),
+            Err(lost) => lost,
         };
-        let reached = reach(&exchange.home, &aim.to, exchange.tie.client.ip(), None, &mut tried).await;
-        let Reached { lease, line } = reached.map_err(Failure::from)?;
-        exchange.endpoint.set(Some(lease.address));
-        let request = outgoing(&parts, &aim.to, lease.address, upload);
-        let sent = within(aim.prepared.backend_time, line.send(request)).await?;
-        match sent {
-            Ok((response, hold)) => return Ok(Answered { response, hold, lease }),
-            Err(unsent) => {
-                let untouched = unsent.request.is_some();
-                let repeatable = untouched || parts.method.is_idempotent();
-                crossings += 1;
-                if !unsent.was_used || !repeatable || crossings > CROSSINGS || exchange.ending().is_some() {
-                    return Err(unsent.into());
+        if let Lost::Unsent(Unsent { request: Some(_), was_used: true, .. }) = &lost
+            && crossings < CROSSINGS
+        {
+            crossings += 1;
+            continue;
+        }
+        let request = Tried {
+            method: &parts.method,
+            body_kept: source.is_none_or(|source| source.upload().is_some()),
+            retries: exchange.retries.get(),
+            others: aim.to.backend.has_untried(&tried),
+        };
+        let verdict = retries.verdict(lost.failure(), &request, exchange.home.kit.random());
+        let Verdict::Again { after } = verdict else { return lost.give_up() };
+        if exchange.ending().is_some() {
+            return lost.give_up();
+        }
+        if aim.budget.is_some_and(|budget| !budget.spend(exchange.home.age())) {
+            exchange.home.kit.reached(Ending::TooManyRetries);
+            return lost.give_up();
+        }
+        if !request.others {
+            tried.clear();
+        }
+        exchange.retries.set(exchange.retries.get() + 1);
+        drop(lost);
+        if !after.is_zero() {
+            sleep(after).await;
+        }
+    }
+}
+
+/// One try at one endpoint.
+async fn once(
+    exchange: &Rc<Exchange>,
+    aim: &mut Aim<'_>,
+    parts: &Parts,
+    source: Option<&Rc<Source>>,
+    tried: &mut Vec<SocketAddr>,
+) -> Result<Result<Answered, Lost>, Failure> {
+    let upload = match source {
+        None => Upload::Empty,
+        Some(source) => source.upload().ok_or(Ending::BackendReset)?,
+    };
+    let client = exchange.tie.client.ip();
+    let reached = reach(&exchange.home, &aim.to, client, aim.session.take(), tried).await;
+    let Reached { lease, line } = match reached {
+        Ok(reached) => reached,
+        Err(unsent) => return Ok(Err(Lost::Unsent(unsent))),
+    };
+    exchange.endpoint.set(Some(lease.address));
+    let request = outgoing(parts, &aim.to, lease.address, upload);
+    let Some(sent) = within(aim.prepared.backend_time, line.send(request)).await else {
+        tried.push(lease.address);
+        return Ok(Err(Lost::Timeout));
+    };
+    Ok(match sent {
+        Ok((response, hold)) => {
+            let failure = aim.prepared.retries.failure(response.status(), response.headers());
+            let answered = Answered { response, hold, lease };
+            match failure {
+                None => Ok(answered),
+                Some(failure) => {
+                    tried.push(answered.lease.address);
+                    Err(Lost::Unwanted(Box::new(answered), failure))
                 }
             }
+        }
+        Err(unsent) => {
+            if !unsent.was_used {
+                tried.push(lease.address);
+            }
+            Err(Lost::Unsent(unsent))
+        }
+    })
+}
+
+impl Lost {
+    fn failure(&self) -> retry::Failure {
+        match self {
+            Self::Timeout => retry::Failure::Timeout,
+            Self::Unwanted(_, failure) => *failure,
+            Self::Unsent(unsent) => match unsent.ending {
+                Ending::BackendInvalid => retry::Failure::Status(StatusCode::BAD_GATEWAY),
+                Ending::BackendReset if unsent.request.is_some() => retry::Failure::Rejected,
+                Ending::BackendReset => retry::Failure::Reset { reused: unsent.was_used },
+                _ => retry::Failure::Connect,
+            },
+        }
+    }
+
+    /// The client gets what there is.
+    fn give_up(self) -> Result<Answered, Failure> {
+        match self {
+            Self::Unwanted(answered, _) => Ok(*answered),
+            Self::Timeout => Err(Ending::BackendTimeout.into()),
+            Self::Unsent(unsent) => Err(unsent.into()),
         }
     }
 }
 
 /// The time that the rule gives a backend.
-async fn within<T>(time: Option<Duration>, future: impl Future<Output = T>) -> Result<T, Failure> {
+async fn within<T>(time: Option<Duration>, future: impl Future<Output = T>) -> Option<T> {
     match time {
-        None => Ok(future.await),
-        Some(time) => timeout(time, future).await.map_err(|_| Ending::BackendTimeout.into()),
+        None => Some(future.await),
+        Some(time) => timeout(time, future).await.ok(),
     }
 }
 
@@ -135,10 +235,4 @@ pub(super) fn outgoing(
         }
     }
     request
-}
-
-impl From<Unsent> for Failure {
-    fn from(unsent: Unsent) -> Self {
-        Self::new(unsent.ending, Some(unsent.detail))
-    }
 }

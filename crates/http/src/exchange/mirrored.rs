@@ -13,7 +13,7 @@ use super::forward::outgoing;
 use crate::body::{Source, Upload};
 use crate::engine::Home;
 use crate::mirror::Mirror;
-use crate::upstream::{Destination, Speaks, reach};
+use crate::upstream::{Destination, Speaks, reach_any};
 
 /// Sends a copy on its way, if this request is to have one and there is room.
 pub(super) fn send(
@@ -43,7 +43,7 @@ pub(super) fn send(
     tokio::task::spawn_local(async move {
         let _place = place;
         let sent = async {
-            let reached = reach(&home, &to, client, None, &mut Vec::new()).await.ok()?;
+            let reached = reach_any(&home, &to, client).await.ok()?;
             let request = outgoing(&copy, &to, reached.lease.address, upload);
             let (response, hold) = reached.line.send(request).await.ok()?;
             let mut body = response.into_body();

@@ -20,6 +20,7 @@ use tidegate_plan::{ListenerHandle, RuleHandle};
 use tidegate_proxy::{Backend, Ending, Refused, RequestRecord};
 
 pub(crate) use self::serve::serve;
+use crate::answer::is_grpc;
 use crate::client::Tie;
 use crate::engine::Home;
 use crate::rules::Prepared;
@@ -69,7 +70,7 @@ impl Exchange {
             version: parts.version,
             host: parts.headers.get(header::HOST).cloned(),
             trace: parts.headers.get(TRACEPARENT).cloned(),
-            is_grpc: is_grpc(parts),
+            is_grpc: is_grpc(&parts.headers),
             is_tunnel,
             listener: OnceCell::new(),
             rule: OnceCell::new(),
@@ -127,6 +128,11 @@ impl Exchange {
     /// Whether the backend has begun to answer.
     pub(crate) fn is_answered(&self) -> bool {
         self.upstream.get().is_some()
+    }
+
+    /// When it began, since the epoch.
+    fn seconds(&self) -> u64 {
+        self.start.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
     }
 
     fn answered(&self) {
@@ -193,12 +199,6 @@ impl Drop for Exchange {
         self.write_down();
         self.tie.request_ended();
     }
-}
-
-fn is_grpc(parts: &Parts) -> bool {
-    let kind = parts.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
-    kind.and_then(|kind| kind.strip_prefix(b"application/grpc"))
-        .is_some_and(|rest| rest.is_empty() || matches!(rest[0], b'+' | b';'))
 }
 
 const fn version(version: Version) -> &'static str {

@@ -19,7 +19,7 @@ use super::failure::Failure;
 use super::forward::outgoing;
 use crate::body::{Body, Download, Upload};
 use crate::hop;
-use crate::upstream::{Destination, Reached, Speaks, reach};
+use crate::upstream::{Destination, Reached, Speaks, reach_any};
 
 /// What a client would like to go on with.
 pub(super) struct Wish {
@@ -73,7 +73,7 @@ pub(super) async fn forward(
         parts.headers.insert(KEY, key(exchange));
     }
     hop::ask_upgrade(&mut parts.headers, wish.protocol.clone());
-    let reached = reach(&exchange.home, &to, exchange.tie.client.ip(), None, &mut Vec::new()).await?;
+    let reached = reach_any(&exchange.home, &to, exchange.tie.client.ip()).await?;
     let Reached { lease, line } = reached;
     exchange.endpoint.set(Some(lease.address));
     let request = outgoing(&parts, &to, lease.address, Upload::Empty);

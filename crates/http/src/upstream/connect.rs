@@ -31,35 +31,42 @@ const SHARE: u32 = 3;
 /// Requests at a time on one HTTP/2 connection to a backend, if that does not want fewer.
 const STREAMS: usize = 100;
 
-/// A connection to an endpoint of the backend, other than those tried already. Those that fail are added to `tried`.
+/// A connection to the endpoint that is meant, or else to one of the backend's other than those tried already. One that
+/// fails is added to `tried`.
 pub(crate) async fn reach(
     home: &Home,
     to: &Destination,
     client: IpAddr,
-    first: Option<Lease>,
+    meant: Option<Lease>,
     tried: &mut Vec<SocketAddr>,
 ) -> Result<Reached, Unsent> {
-    let bounds = home.kit.bounds();
-    let end = Instant::now() + bounds.connect_time;
-    let mut next = first;
-    let mut last = None;
-    loop {
-        let Some(lease) = next.take().or_else(|| home.kit.pick(&to.backend, client, tried)) else {
-            return Err(last.unwrap_or_else(|| failure(Reason::NoEndpoints.into(), "no endpoint is left")));
-        };
-        let pool = home.pools.pool(to, lease.endpoint());
-        let address = lease.address;
-        match existing(&pool, to.speaks).await {
-            Some(line) => return Ok(Reached { lease, line }),
-            None => match made(home, to, &lease, pool, end).await {
-                Ok(line) => return Ok(Reached { lease, line }),
-                Err(unsent) if unsent.ending == Ending::OutOfResources => return Err(unsent),
-                Err(unsent) => last = Some(unsent),
-            },
+    let end = Instant::now() + home.kit.bounds().connect_time;
+    let Some(lease) = meant.or_else(|| home.kit.pick(&to.backend, client, tried)) else {
+        return Err(failure(Reason::NoEndpoints.into(), "no endpoint is left"));
+    };
+    let pool = home.pools.pool(to, lease.endpoint());
+    if let Some(line) = existing(&pool, to.speaks).await {
+        return Ok(Reached { lease, line });
+    }
+    match made(home, to, &lease, pool, end).await {
+        Ok(line) => Ok(Reached { lease, line }),
+        Err(unsent) => {
+            tried.push(lease.address);
+            Err(unsent)
         }
-        tried.push(address);
-        if Instant::now() >= end {
-            return Err(last.unwrap_or_else(|| failure(Ending::ConnectTimeout, "no endpoint answered")));
+    }
+}
+
+/// The same with every endpoint in turn, for requests that no rule for retries is about.
+pub(crate) async fn reach_any(home: &Home, to: &Destination, client: IpAddr) -> Result<Reached, Unsent> {
+    let mut tried = Vec::new();
+    loop {
+        match reach(home, to, client, None, &mut tried).await {
+            Err(unsent) if unsent.ending == Ending::OutOfResources || !to.backend.has_untried(&tried) => {
+                return Err(unsent);
+            }
+            Err(_) => {}
+            reached => return reached,
         }
     }
 }

@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 use tidegate_plan::{ObjectName, Protocol};
 use tidegate_proxy::{Backend, Ending, Lease, TlsTo};
 
-pub(crate) use self::connect::reach;
+pub(crate) use self::connect::{reach, reach_any};
 pub(crate) use self::pools::Pools;
 use crate::body::Upload;
 

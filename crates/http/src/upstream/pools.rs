@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use tidegate_plan::{BackendId, ObjectName};
@@ -16,7 +16,7 @@ pub(crate) struct Pools {
     most_idle: usize,
     time: Duration,
     /// The snapshot that they were last held against.
-    seen: Cell<usize>,
+    seen: RefCell<Weak<Snapshot>>,
     tended: Cell<Instant>,
 }
 
@@ -49,7 +49,7 @@ impl Pools {
             all: RefCell::default(),
             most_idle: bounds.idle_upstream,
             time: bounds.idle_upstream_time,
-            seen: Cell::new(0),
+            seen: RefCell::default(),
             tended: Cell::new(Instant::now()),
         }
     }
@@ -77,10 +77,12 @@ impl Pools {
     }
 
     /// Closes pools whose connections would not be made today as they were, and lets go of what rests for too long.
-    pub(crate) fn tend(&self, snapshot: &Arc<Snapshot>, now: Instant) {
-        let address = Arc::as_ptr(snapshot).addr();
-        let changed = self.seen.replace(address) != address;
+    /// Says whether the snapshot is another than before.
+    pub(crate) fn tend(&self, snapshot: &Arc<Snapshot>, now: Instant) -> bool {
+        // Held weakly, so that no other comes to have its address.
+        let changed = !std::ptr::eq(self.seen.borrow().as_ptr(), Arc::as_ptr(snapshot));
         if changed {
+            *self.seen.borrow_mut() = Arc::downgrade(snapshot);
             self.all.borrow_mut().retain(|_, pool| {
                 let stays =
                     snapshot.still_reaches(&pool.backend, &pool.endpoint, &pool.gateway, pool.tls.as_ref());
@@ -98,6 +100,7 @@ impl Pools {
                 !(idle && shared && Rc::strong_count(pool) == 1)
             });
         }
+        changed
     }
 }
 

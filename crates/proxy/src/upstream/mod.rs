@@ -83,6 +83,12 @@ impl Backend {
         found.is_fit(now).then(|| Lease::new(Arc::clone(found)))
     }
 
+    /// Whether there is an endpoint besides these.
+    #[must_use]
+    pub fn has_untried(&self, tried: &[SocketAddr]) -> bool {
+        self.endpoints.iter().any(|endpoint| !tried.contains(&endpoint.address))
+    }
+
     /// Whether there is more than one endpoint.
     #[must_use]
     pub fn has_others(&self) -> bool {

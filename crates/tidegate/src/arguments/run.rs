@@ -217,8 +217,8 @@ impl Run {
 
 impl Run {
     /// What the HTTP engine is told.
-    pub(crate) fn http(&self) -> HttpOptions {
-        HttpOptions { trusted: self.trust_proxy.iter().copied().collect(), reasons: self.error_reasons }
+    pub(crate) fn http(&self) -> std::io::Result<HttpOptions> {
+        HttpOptions::new(self.trust_proxy.iter().copied().collect(), self.error_reasons)
     }
 }
 

@@ -92,7 +92,8 @@ async fn serve(options: &Run, terminal: &mut Terminal) -> Result<(Outcome, Arc<L
 
     let settings = options.settings(own.clone());
     let lines = access_log(options).map_err(failed("cannot write the access log"))?;
-    let http = Box::new(Engine::new(options.http()));
+    let http = options.http().map_err(failed("cannot start the HTTP engine"))?;
+    let http = Box::new(Engine::new(http));
     let proxy = Proxy::start(settings.clone(), lines, http).map_err(failed("cannot start the data plane"))?;
     let live = Arc::new(Live::new(meaning, proxy));
     admin::serve(admin, Answers::All, &live).map_err(failed("cannot serve --admin"))?;
