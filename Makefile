@@ -12,7 +12,7 @@ FUZZ_SECONDS ?= 60
 FOR_DEMO := gcc:gcc openssl:openssl curl:curl socat:socat
 FOR_TEST := $(FOR_DEMO) jq:jq psql:postgresql-client initdb:postgresql redis-server:redis-server \
 	redis-cli:redis-tools mosquitto:mosquitto mosquitto_pub:mosquitto-clients dnsmasq:dnsmasq-base \
-	dig:bind9-dnsutils dropbear:dropbear-bin
+	dig:bind9-dnsutils dropbear:dropbear-bin nginx:nginx
 
 # Of `make bench`: less than 15 minutes on two cores with Debian's peers. A row is measured SECONDS in each round.
 ROUNDS ?= 3
@@ -37,9 +37,10 @@ demo: debian ## real servers, Tidegate in front of them, and what happens; DEMO=
 test: debian lint ## everything that needs neither Go nor a cluster
 	cargo test --workspace --quiet
 
-integration: debian ## with parts that Go fetches: the manifests of the official conformance suite
+integration: debian ## with parts that Go fetches: the manifests of the official conformance suite, h2spec, gRPC
 	cargo build --quiet --package tidegate
 	conformance/manifests.sh target/debug/tidegate
+	tools/http/integration.sh target/debug/tidegate
 
 lint: $(DENY) ## format, clippy with warnings denied, licences, bans and sources of dependencies
 	cargo fmt --all --check

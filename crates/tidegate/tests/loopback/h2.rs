@@ -213,7 +213,8 @@ fn read_status(block: &[u8]) -> Option<u16> {
 fn digits(coded: &[u8]) -> Option<u16> {
     let bits: Vec<u8> = coded.iter().flat_map(|byte| (0..8).rev().map(move |at| byte >> at & 1)).collect();
     let take = |from: usize, count: usize| {
-        bits.get(from..from + count).map(|bits| bits.iter().fold(0_u16, |number, bit| number << 1 | u16::from(*bit)))
+        bits.get(from..from + count)
+            .map(|bits| bits.iter().fold(0_u16, |number, bit| number << 1 | u16::from(*bit)))
     };
     let (mut at, mut status) = (0, 0);
     for _ in 0..3 {

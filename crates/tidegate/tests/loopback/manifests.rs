@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 
 use crate::support::certificate::Identity;
+#[allow(unused_imports, reason = "each test program uses a part of it")]
 pub(crate) use crate::support::manifest::{http, https, passthrough, tcp, terminate};
 
 /// A Gateway named `edge`.
@@ -41,7 +42,10 @@ pub(crate) fn http_route(
     let hostnames =
         if hostnames.is_empty() { String::new() } else { format!("  hostnames: {hostnames:?}\n") };
     let route = route("HTTPRoute", name, listener, &hostnames, backends);
-    route.replace("  - backendRefs:\n", &format!("  - matches: [{{path: {{value: {path}}}}}]\n    backendRefs:\n"))
+    route.replace(
+        "  - backendRefs:\n",
+        &format!("  - matches: [{{path: {{value: {path}}}}}]\n    backendRefs:\n"),
+    )
 }
 
 fn route(kind: &str, name: &str, listener: &str, hostnames: &str, backends: &[(&str, u32)]) -> String {

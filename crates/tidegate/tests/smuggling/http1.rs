@@ -49,8 +49,14 @@ fn lengths() {
     let of = |lines: &str| post(lines, &format!("hello{HIDDEN}"));
     check(vec![
         refused("both", post(&format!("Content-Length: 5\r\n{encoding}"), &format!("0\r\n\r\n{HIDDEN}"))),
-        refused("both, the other way", post(&format!("{encoding}\r\nContent-Length: 5"), &format!("0\r\n\r\n{HIDDEN}"))),
-        refused("both, the length too long", post(&format!("{encoding}\r\nContent-Length: 500"), "0\r\n\r\n")),
+        refused(
+            "both, the other way",
+            post(&format!("{encoding}\r\nContent-Length: 5"), &format!("0\r\n\r\n{HIDDEN}")),
+        ),
+        refused(
+            "both, the length too long",
+            post(&format!("{encoding}\r\nContent-Length: 500"), "0\r\n\r\n"),
+        ),
         refused("two that differ", of("Content-Length: 5\r\nContent-Length: 46")),
         refused("two that differ, the longer first", of("Content-Length: 46\r\nContent-Length: 5")),
         answered(
@@ -127,7 +133,9 @@ fn transfer_encodings() {
         refused("a byte that is no ASCII in the name", of("Transfer-Encoding\u{a0}: chunked")),
         refused(
             "HTTP/1.0",
-            format!("POST /open HTTP/1.0\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n{HIDDEN}"),
+            format!(
+                "POST /open HTTP/1.0\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n{HIDDEN}"
+            ),
         ),
         answered("capitals", of("TRANSFER-ENCODING: CHUNKED"), &[200, 404], plain),
         answered("a tab before it", of("Transfer-Encoding:\tchunked"), &[200, 404], plain),
@@ -207,7 +215,10 @@ fn line_ends_and_headers() {
         refused("folded", get("X: a\r\n b")),
         refused("folded by a tab", get("X: a\r\n\tb")),
         refused("a folded Host", format!("GET /open HTTP/1.1\r\nHost:\r\n a.test\r\n\r\n{HIDDEN}")),
-        refused("space before the first header", format!("GET /open HTTP/1.1\r\n Host: a.test\r\n\r\n{HIDDEN}")),
+        refused(
+            "space before the first header",
+            format!("GET /open HTTP/1.1\r\n Host: a.test\r\n\r\n{HIDDEN}"),
+        ),
         refused("space in a name", get("Bad name: x")),
         refused("space before the colon", get("X : y")),
         refused("no name", get(": x")),
@@ -313,10 +324,16 @@ fn hosts() {
 fn upgrades_and_pipelines() {
     let upgrade = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__";
     let websocket = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
-    let ignored = "RFC 9110 7.8 lets a server ignore it: served as HTTP/1.1, and the backend is not asked to upgrade";
+    let ignored =
+        "RFC 9110 7.8 lets a server ignore it: served as HTTP/1.1, and the backend is not asked to upgrade";
     check(vec![
         answered("h2c", get(upgrade), &[200, 404], ignored),
-        answered("h2c, and HTTP/2 at once", post(upgrade, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), &[200, 400], ignored),
+        answered(
+            "h2c, and HTTP/2 at once",
+            post(upgrade, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+            &[200, 400],
+            ignored,
+        ),
         answered("an unknown protocol", get("Connection: upgrade\r\nUpgrade: TLS/1.0"), &[200, 404], ignored),
         answered("not named by Connection", get("Upgrade: websocket"), &[200, 404], ignored),
         answered(

@@ -85,7 +85,8 @@ fn headers() {
         with("Transfer-Encoding identity", &[("transfer-encoding", "identity")]),
         with("TE", &[("te", "gzip")]),
         with("TE with more than trailers", &[("te", "trailers, chunked")]),
-        with("TE: trailers", &[("te", "trailers")]).served("the one value that HTTP/2 knows (RFC 9113 8.2.2)"),
+        with("TE: trailers", &[("te", "trailers")])
+            .served("the one value that HTTP/2 knows (RFC 9113 8.2.2)"),
         with("cookies", &[("cookie", "a=1"), ("cookie", "b=2")])
             .served("one line for the backend, as RFC 9113 8.2.3 has it"),
     ]);
@@ -117,12 +118,10 @@ fn pseudo_headers() {
             .served("both say the same (RFC 9113 8.3.1), and the backend gets one"),
         whole("Host alone", &[method, scheme, path, ("host", "a.test")])
             .served("as what was HTTP/1.1 before may have it (RFC 9113 8.3.1)"),
-        whole("a method with a line in it", &[
-            (":method", "GET /hidden HTTP/1.1\r\nHost: a.test\r\n\r\nGET"),
-            scheme,
-            path,
-            authority,
-        ]),
+        whole(
+            "a method with a line in it",
+            &[(":method", "GET /hidden HTTP/1.1\r\nHost: a.test\r\n\r\nGET"), scheme, path, authority],
+        ),
         whole("space in the method", &[(":method", "GET /hidden"), scheme, path, authority]),
         whole("an empty method", &[(":method", ""), scheme, path, authority]),
         whole("CR LF in the scheme", &[method, (":scheme", "http\r\nx-hidden: 1"), path, authority]),

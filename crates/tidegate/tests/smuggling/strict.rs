@@ -35,7 +35,11 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Read, String> {
         return Err(format!("request line {line:?}"));
     };
     let is_target = target.starts_with('/') || target == "*";
-    if !is_token(method) || !is_target || version != "HTTP/1.1" || !target.bytes().all(|b| b.is_ascii_graphic()) {
+    if !is_token(method)
+        || !is_target
+        || version != "HTTP/1.1"
+        || !target.bytes().all(|b| b.is_ascii_graphic())
+    {
         return Err(format!("request line {line:?}"));
     }
     let Some(headers) = fields(&mut rest)? else { return Ok(Read::Part) };
@@ -53,7 +57,8 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Read, String> {
         ([], []) => true,
         ([length], []) => {
             let is_number = !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit());
-            let length: usize = length.parse().ok().filter(|_| is_number).ok_or(format!("length {length:?}"))?;
+            let length: usize =
+                length.parse().ok().filter(|_| is_number).ok_or(format!("length {length:?}"))?;
             let whole = rest.len() >= length;
             request.body = rest[..length.min(rest.len())].to_vec();
             rest = &rest[length.min(rest.len())..];
@@ -69,7 +74,8 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Read, String> {
 fn chunks(rest: &mut &[u8], request: &mut Request) -> Result<bool, String> {
     loop {
         let Some(size) = line(rest)? else { return Ok(false) };
-        let is_number = !size.is_empty() && size.len() < 9 && size.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let is_number =
+            !size.is_empty() && size.len() < 9 && size.bytes().all(|byte| byte.is_ascii_hexdigit());
         let length = usize::from_str_radix(size, 16).ok().filter(|_| is_number);
         let length = length.ok_or(format!("chunk size {size:?}"))?;
         if length == 0 {
@@ -120,7 +126,8 @@ fn line<'a>(rest: &mut &'a [u8]) -> Result<Option<&'a str>, String> {
 }
 
 fn is_token(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+    !text.is_empty()
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
 #[test]
