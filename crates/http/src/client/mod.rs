@@ -121,8 +121,7 @@ fn http1_builder(bounds: &Bounds) -> http1::Builder {
         // The watch over the connection does it, with one timer for all requests.
         .header_read_timeout(None)
         // A client that has ended its half may still wait for the answer.
-        .half_close(true)
-        .pipeline_flush(true);
+        .half_close(true);
     builder
 }
 
