@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use bytes::Bytes;
 use http::{Request, Response, Version};
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Collected, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -61,7 +61,7 @@ pub(crate) fn answering(
         let answer = Arc::clone(&answer);
         async move {
             let (head, body) = request.into_parts();
-            let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+            let body = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
             answer(Request::from_parts(head, body), nth)
         }
     })
