@@ -119,9 +119,7 @@ fn http1_builder(bounds: &Bounds) -> http1::Builder {
         .max_header_size(bounds.header_size)
         .max_buf_size(bounds.header_size.max(64 * 1024))
         // The watch over the connection does it, with one timer for all requests.
-        .header_read_timeout(None)
-        // A client that has ended its half may still wait for the answer.
-        .half_close(true);
+        .header_read_timeout(None);
     builder
 }
 

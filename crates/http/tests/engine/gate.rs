@@ -168,6 +168,13 @@ impl Gate {
         proxy.apply(&self.plan, &[FragmentId::Listener(listener_id(name))].into(), &BTreeSet::new());
     }
 
+    pub(crate) fn remove_route(&mut self, name: &str) {
+        let route = RouteId { kind: RouteKind::Http, object: ObjectName::new("default", name) };
+        let id = FragmentId::Route(route);
+        self.plan.fragments.remove(&id);
+        self.proxy().apply(&self.plan, &[id].into(), &BTreeSet::new());
+    }
+
     pub(crate) fn address(&self) -> SocketAddr {
         SocketAddr::from((Ipv4Addr::LOCALHOST, self.port))
     }

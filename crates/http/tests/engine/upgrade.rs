@@ -62,6 +62,27 @@ fn http_route_backend_protocol_web_socket() {
     gate.line(&["status=101", "bytes_up=10", "bytes_down=10", "ending=\"upgraded\""]);
 }
 
+/// What lives long ends with its route.
+#[test]
+fn a_tunnel_of_a_removed_route_is_drained() {
+    let served = web_socket();
+    let bounds = tidegate_proxy::Bounds {
+        drain_time: std::time::Duration::from_millis(50),
+        ..tidegate_proxy::Bounds::default()
+    };
+    let mut gate = Gate::with(bounds, 1);
+    let id = gate.backend("a", &[served.port]);
+    gate.route("web", vec![rule("/", &id)]);
+    gate.apply();
+    let mut connection = Connection::to(gate.address());
+    assert_eq!(connection.ask(ASK).status, 101);
+    connection.send("hello");
+    assert_eq!(connection.bytes(5), b"hello");
+    gate.remove_route("web");
+    assert!(connection.rest().is_empty());
+    gate.line(&["status=101", "ending=\"drained\""]);
+}
+
 /// A backend that does not want to is an ordinary answer.
 #[test]
 fn an_upgrade_that_is_refused() {
