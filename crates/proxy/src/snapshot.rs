@@ -145,7 +145,8 @@ impl Snapshot {
 
     /// Whether what a connection was made under is still there. A group that gives its traffic to other backends now
     /// keeps the connections it has; one that lost a backend, or the permission to use it, does not.
-    pub(crate) fn still_allows(&self, listener: &ListenerId, rule: &RuleHandle, backend: &BackendId) -> bool {
+    #[must_use]
+    pub fn still_allows(&self, listener: &ListenerId, rule: &RuleHandle, backend: &BackendId) -> bool {
         let Some(group) = self.group_now(listener, rule) else { return false };
         leads_to(group, backend) || group.0.iter().all(|member| member.failure().is_none())
     }

@@ -170,7 +170,9 @@ impl Lost {
             Self::Unwanted(_, failure) => *failure,
             Self::Unsent(unsent) => match unsent.ending {
                 Ending::BackendInvalid => retry::Failure::Status(StatusCode::BAD_GATEWAY),
-                Ending::BackendReset if unsent.request.is_some() => retry::Failure::Rejected,
+                Ending::BackendReset if unsent.rejected || unsent.request.is_some() => {
+                    retry::Failure::Rejected
+                }
                 Ending::BackendReset => retry::Failure::Reset { reused: unsent.was_used },
                 _ => retry::Failure::Connect,
             },

@@ -32,6 +32,9 @@ pub(super) struct Wish {
 const KEY: HeaderName = HeaderName::from_static("sec-websocket-key");
 const ACCEPT: HeaderName = HeaderName::from_static("sec-websocket-accept");
 
+/// How often a tunnel asks whether it may go on.
+const LOOK: Duration = Duration::from_millis(500);
+
 /// Bytes on their way in one direction.
 const BUFFER: usize = 16 * 1024;
 
@@ -119,6 +122,19 @@ fn key(exchange: &Exchange) -> HeaderValue {
     HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("AAAAAAAAAAAAAAAAAAAAAA=="))
 }
 
+/// Waits until the route, or its way to this backend, is gone and the time to end is over: what lives for hours
+/// must not outlive its permission.
+async fn disallowed(exchange: &Exchange) {
+    let (Some(listener), Some(rule)) = (exchange.listener.get(), exchange.rule.get()) else { return };
+    let backend = exchange.backend.borrow().as_ref().map(|backend| backend.plan.id.clone());
+    let Some(backend) = backend else { return };
+    let kit = &exchange.home.kit;
+    while kit.snapshot().still_allows(&listener.id, rule, &backend) {
+        tokio::time::sleep(LOOK).await;
+    }
+    tokio::time::sleep(kit.bounds().drain_time).await;
+}
+
 /// Carries bytes both ways until both have ended, one breaks, nothing moves for too long, or the connection must end.
 async fn relay(exchange: &Exchange, client: Upgraded, backend: Upgraded, time: Duration) -> Ending {
     let (mut from_client, mut to_client) = tokio::io::split(TokioIo::new(client));
@@ -170,5 +186,6 @@ async fn relay(exchange: &Exchange, client: Upgraded, backend: Upgraded, time: D
         },
         () = quiet => Ending::IdleTimeout,
         ending = exchange.tie.must_end() => ending,
+        () = disallowed(exchange) => Ending::Drained,
     }
 }

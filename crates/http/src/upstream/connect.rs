@@ -221,5 +221,5 @@ async fn http2_line(stream: Stream, pool: &Rc<Pool>) -> hyper::Result<Line> {
 }
 
 fn failure(ending: Ending, detail: &str) -> Unsent {
-    Unsent { ending, detail: detail.into(), request: None, was_used: false }
+    Unsent { ending, detail: detail.into(), request: None, was_used: false, rejected: false }
 }

@@ -59,6 +59,8 @@ pub(crate) struct Unsent {
     pub(crate) request: Option<Box<Request<Upload>>>,
     /// The connection was used before: its end may have crossed the request.
     pub(crate) was_used: bool,
+    /// The backend said that it has not looked at it.
+    pub(crate) rejected: bool,
 }
 
 impl Line {
@@ -86,7 +88,8 @@ impl Line {
                 } else {
                     Ending::BackendReset
                 };
-                Err(Unsent { ending, detail: cause(&error).into(), request, was_used })
+                let rejected = is_rejection(&error);
+                Err(Unsent { ending, detail: cause(&error).into(), request, was_used, rejected })
             }
         }
     }
@@ -106,6 +109,20 @@ impl std::fmt::Debug for Hold {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Hold")
     }
+}
+
+/// Whether HTTP/2 says that the backend did nothing with the request: it refused the stream, or is going away.
+fn is_rejection(error: &hyper::Error) -> bool {
+    let mut source = std::error::Error::source(error);
+    while let Some(inner) = source {
+        if let Some(error) = inner.downcast_ref::<::h2::Error>() {
+            let refused = error.is_reset() && error.reason() == Some(::h2::Reason::REFUSED_STREAM);
+            return refused
+                || error.is_go_away() && error.is_remote() && error.reason() == Some(::h2::Reason::NO_ERROR);
+        }
+        source = inner.source();
+    }
+    false
 }
 
 /// The innermost reason of an error of hyper, without a word of the peer.

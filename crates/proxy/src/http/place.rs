@@ -10,7 +10,7 @@ use tidegate_plan::TlsVersion;
 
 use crate::Ending;
 use crate::engine::Facts;
-use crate::observe::{LogWriter, Side};
+use crate::observe::{LogWriter, Record, Side};
 use crate::shared::Shared;
 
 /// Counts as one of the connections, in all, of its source and of its listener, for as long as it is kept.
@@ -81,7 +81,10 @@ impl ConnectionPlace {
             self.shared.journal.keep(crate::worker::refused(&facts, now, ending));
         }
         if let Some(log) = &self.log {
-            log.borrow_mut().write(&crate::worker::record(&facts, None, 0, 0, Instant::now(), ending));
+            let record = crate::worker::record(&facts, None, 0, 0, Instant::now(), ending);
+            // A plain connection is known to carry HTTP before its listener is known.
+            let protocol = facts.listener.as_ref().map_or("HTTP", |_| record.protocol);
+            log.borrow_mut().write(&Record { protocol, ..record });
         }
     }
 }
