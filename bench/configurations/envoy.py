@@ -1,4 +1,4 @@
-"""Envoy: clusters that stay, and for each variant a file of listeners and one of HTTP routes in a folder that it watches."""
+"""Envoy: clusters that stay, and for each variant a file of listeners and files of HTTP routes in a folder that it watches."""
 import json
 
 from traffic import (BACKEND_OF_PORT, BACKENDS, GRPC_HOST, HTTP2, PATHS_HOST, TERMINATED, UDP, VARIANTS, http_hosts,
@@ -16,8 +16,10 @@ def write(place, files):
     for variant in VARIANTS:
         content = {"version_info": variant, "resources": listeners(variant, files)}
         (place / f"{variant}.json").write_text(json.dumps(content))
-        content = {"version_info": variant, "resources": [web(variant), hosts(variant), paths(variant)]}
-        (place / f"{variant}.routes.json").write_text(json.dumps(content))
+        # It takes one set of routes from a file.
+        for routes in (web, hosts, paths):
+            content = {"version_info": variant, "resources": [routes(variant)]}
+            (place / f"{variant}.{routes.__name__}.json").write_text(json.dumps(content))
 
 
 def bootstrap(files):
@@ -96,7 +98,7 @@ def tls(kind, files, protocols=()):
 
 
 def http(routes, files):
-    watched = {"path": f"{files.running}/envoy/routes.json", "watched_directory": {"path": f"{files.running}/envoy"}}
+    watched = {"path": f"{files.running}/envoy/{routes}.json", "watched_directory": {"path": f"{files.running}/envoy"}}
     source = {"resource_api_version": "V3", "path_config_source": watched}
     router = typed("router", "extensions.filters.http.router.v3.Router")
     return typed("http", "extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",

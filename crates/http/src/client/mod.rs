@@ -1,7 +1,7 @@
 //! Connections of clients: the handshake, which version of HTTP it is, and hyper with a watch over it.
 
+mod framing;
 mod guests;
-mod lengths;
 mod tie;
 mod watched;
 

@@ -23,7 +23,7 @@ use crate::client::Tie;
 use crate::engine::Home;
 use crate::filters::{Chain, Next, Passage, Step};
 use crate::hop;
-use crate::request::{self, Asked, BadRequest};
+use crate::request::{self, Asked};
 use crate::rules::{Extras, Prepared};
 use crate::session::Sessions;
 use crate::upstream::{Destination, Speaks};
@@ -63,9 +63,6 @@ async fn answer(
     incoming: Incoming,
     tunnel: Option<upgrade::Wish>,
 ) -> Result<Response<Body>, Failure> {
-    if exchange.tie.had_two_lengths() {
-        return Err(BadRequest::TwoLengths.into());
-    }
     request::settle(&mut parts)?;
     exchange.home.limits.check(&parts)?;
     if let Some(tunnel) = &tunnel {

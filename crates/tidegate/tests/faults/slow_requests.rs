@@ -8,6 +8,7 @@ use crate::loopback::Tidegate;
 use crate::loopback::h2::{Answer, Client, DATA, END_HEADERS, END_STREAM, Frame, HEADERS, block, request};
 use crate::loopback::manifests::{gateway, http, http_route, service};
 use crate::loopback::traffic::wait_end;
+use crate::support::wait_for;
 use crate::support::web::{Version, web};
 
 const PORT: u16 = 20_080;
@@ -15,11 +16,11 @@ const CLIENTS: usize = 200;
 /// Far below what a test waits in vain, far above what is set.
 const SOON: Duration = Duration::from_secs(20);
 
-fn start(flag: &str) -> Tidegate {
+fn start(flags: &[&str]) -> Tidegate {
     let text = gateway(&[http("web", PORT)])
         + &http_route("all", "web", &[], "/", &[("backend", 1)])
         + &service("backend", &[web("a", Version::Http1)]);
-    Tidegate::start(&[("all.yaml", &text)], &[flag])
+    Tidegate::start(&[("all.yaml", &text)], flags)
 }
 
 fn assert_served(tidegate: &Tidegate) {
@@ -66,14 +67,14 @@ fn drip(tidegate: &Tidegate, streams: Vec<TcpStream>, bytes: &[u8]) -> Vec<(Sock
 
 #[test]
 fn heads_that_drip() {
-    let tidegate = start("--header-time=2s");
+    let tidegate = start(&["--header-time=2s"]);
     assert_served(&tidegate);
     let before = tidegate.memory();
     let clients = (0..CLIENTS).map(|_| tidegate.connect(PORT)).collect();
     let head = format!("GET / HTTP/1.1\r\nHost: a.test\r\n{}\r\n", "X-Slow: y\r\n".repeat(100));
     let ended = drip(&tidegate, clients, head.as_bytes());
     let each = tidegate.memory().saturating_sub(before) / CLIENTS as u64;
-    assert!(each < 32 * 1024, "{each} bytes for each");
+    assert!(each < 64 * 1024, "{each} bytes for each");
     for (client, _) in &ended[..5] {
         assert_eq!(tidegate.ending_of(*client), "header_timeout");
     }
@@ -83,7 +84,7 @@ fn heads_that_drip() {
 
 #[test]
 fn silence_instead_of_a_request() {
-    let tidegate = start("--header-time=2s");
+    let tidegate = start(&["--header-time=2s"]);
     let mut silent = tidegate.connect(PORT);
     let mut half = tidegate.connect(PORT);
     half.write_all(b"PRI * HTTP/2.0\r\n\r\nSM").unwrap();
@@ -97,7 +98,7 @@ fn silence_instead_of_a_request() {
 /// A head in several frames, the last of which does not come; and a connection that never has a request.
 #[test]
 fn heads_that_do_not_end_in_http2() {
-    let tidegate = start("--header-time=2s");
+    let tidegate = start(&["--header-time=2s"]);
     let mut half = Client::start(tidegate.connect(PORT), &[]);
     half.send(&Frame::new(HEADERS, END_STREAM, 1, block(&request("GET", "/", "a.test")))).unwrap();
     let mut silent = Client::start(tidegate.connect(PORT), &[]);
@@ -110,10 +111,11 @@ fn heads_that_do_not_end_in_http2() {
     assert_served(&tidegate);
 }
 
-/// The same on a connection that has had a request, and could be taken for an idle one.
+/// The same on a connection that has had a request: over HTTP/2, where bytes belong to no one request, it has as long
+/// as an idle one.
 #[test]
 fn heads_that_do_not_end_after_a_good_request() {
-    let tidegate = start("--header-time=2s");
+    let tidegate = start(&["--header-time=2s", "--keep-alive-time=4s"]);
     let mut client = Client::start(tidegate.connect(PORT), &[]);
     client.ask(1, &request("GET", "/", "a.test"), END_STREAM).unwrap();
     assert_eq!(client.answer(1).unwrap(), Answer::Status(200));
@@ -133,27 +135,26 @@ fn heads_that_do_not_end_after_a_good_request() {
 
 #[test]
 fn bodies_that_stop() {
-    let tidegate = start("--body-time=2s");
+    let tidegate = start(&["--body-time=2s"]);
     let mut stream = tidegate.connect(PORT);
-    stream.write_all(b"POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 100\r\n\r\nhello").unwrap();
+    stream.write_all(b"POST /whole HTTP/1.1\r\nHost: a.test\r\nContent-Length: 100\r\n\r\nhello").unwrap();
     let mut client = Client::start(tidegate.connect(PORT), &[]);
-    client.ask(1, &request("POST", "/", "a.test"), 0).unwrap();
+    client.ask(1, &request("POST", "/whole", "a.test"), 0).unwrap();
     client.send(&Frame::new(DATA, 0, 1, *b"hello")).unwrap();
     let began = Instant::now();
     wait_end(&mut stream);
-    // The backend has begun to answer, so that its answer can only be broken off.
-    let answer = client.answer(1).unwrap();
-    println!("{answer:?} after {:?}", began.elapsed());
+    assert_eq!(client.answer(1).unwrap(), Answer::Status(408));
     assert!(began.elapsed() < SOON, "ended after {:?}", began.elapsed());
-    let lines = tidegate.lines();
-    let timeouts = lines.iter().filter(|line| line["ending"] == "body_timeout").count();
-    assert_eq!(timeouts, 2, "{lines:?}");
+    wait_for("two lines of the log", || {
+        let lines = tidegate.lines();
+        (lines.iter().filter(|line| line["ending"] == "body_timeout").count() == 2).then_some(())
+    });
     assert_served(&tidegate);
 }
 
 #[test]
 fn connections_without_another_request() {
-    let tidegate = start("--keep-alive-time=2s");
+    let tidegate = start(&["--keep-alive-time=2s"]);
     let mut stream = tidegate.connect(PORT);
     stream.write_all(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").unwrap();
     let mut client = Client::start(tidegate.connect(PORT), &[]);

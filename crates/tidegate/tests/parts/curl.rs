@@ -38,6 +38,13 @@ pub(crate) const WAYS: [Way; 4] = [
     Way { scheme: "https", flag: "--http2", version: "2" },
 ];
 
+impl Way {
+    /// Whether curl has a connection for more than one request.
+    pub(crate) fn is_reused(&self) -> bool {
+        self.flag != "--http2-prior-knowledge"
+    }
+}
+
 impl Site {
     pub(crate) fn start(backend: u16) -> Self {
         let (plain, secure, authority) = (port::free(), port::free(), Authority::new("CA of the gate"));
@@ -88,17 +95,15 @@ pub(crate) fn text(path: &Path) -> &str {
 
 #[test]
 fn bodies_both_ways() {
-    for version in [Version::Http1] {
-        let site = Site::start(web("a", version).port());
-        let sent = pattern(3_000_000);
-        let upload = site.folder.path().join("upload");
-        std::fs::write(&upload, &sent).unwrap();
-        for way in WAYS {
-            assert_eq!(site.download(way, "/bytes/1000000", &[]), pattern(1_000_000), "{way:?}");
-            let from = format!("@{}", text(&upload));
-            assert!(site.download(way, "/echo", &["--data-binary", &from]) == sent, "{way:?}");
-            assert!(site.download(way, "/echo", &["--upload-file", text(&upload)]) == sent, "{way:?}");
-        }
+    let site = Site::start(web("a", Version::Http1).port());
+    let sent = pattern(3_000_000);
+    let upload = site.folder.path().join("upload");
+    std::fs::write(&upload, &sent).unwrap();
+    for way in WAYS {
+        assert_eq!(site.download(way, "/bytes/1000000", &[]), pattern(1_000_000), "{way:?}");
+        let from = format!("@{}", text(&upload));
+        assert!(site.download(way, "/echo", &["--data-binary", &from]) == sent, "{way:?}");
+        assert!(site.download(way, "/echo", &["--upload-file", text(&upload)]) == sent, "{way:?}");
     }
 }
 
@@ -164,7 +169,8 @@ fn trailers() {
 #[test]
 fn connections_are_kept() {
     let mut site = Site::start(web("a", Version::Http1).port());
-    for way in WAYS {
+    // curl 7.88 cannot use a connection twice over HTTP/2 by prior knowledge, whoever serves it.
+    for way in WAYS.into_iter().filter(Way::is_reused) {
         let (first, second) = (site.url(way, "/bytes/10"), site.url(way, "/bytes/20"));
         let finished =
             site.curl(way, &["--verbose", "--output", "/dev/null", &first, "--output", "/dev/null", &second]);

@@ -59,8 +59,7 @@ impl Faults {
     #[track_caller]
     fn assert_none(mut self, cases: usize, tidegate: &Tidegate, recorder: &Recorder) {
         for _ in 0..10 {
-            let answers = http1::exchange(tidegate, b"GET /open HTTP/1.1\r\nHost: a.test\r\n\r\n");
-            assert_eq!(answers.map(|answers| answers.statuses), Ok(vec![200]), "it still serves");
+            assert_eq!(http1::exchange(tidegate, http1::LAST), Ok(vec![200]), "it still serves");
         }
         self.check_backend("some case", recorder);
         assert!(self.0.is_empty(), "{} faults in {cases} cases:\n{}", self.0.len(), self.0.join("\n"));

@@ -3,12 +3,14 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::thread;
 
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
-use hyper::body::{Bytes, Incoming};
-use hyper::header::{CONNECTION, CONTENT_TYPE, UPGRADE};
+use hyper::body::{Body, Bytes, Frame, Incoming};
+use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, UPGRADE};
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
@@ -49,7 +51,8 @@ async fn serve(stream: TcpStream, name: &'static str, version: Version) {
 
 type Answer = Response<BoxBody<Bytes, hyper::Error>>;
 
-/// `/…/bytes/COUNT` is so many bytes, `/…/trailers` is a little with trailers, whatever else is an echo with its own.
+/// `/…/bytes/COUNT` is so many bytes, `/…/trailers` is a little with trailers, `/…/whole` is an echo once all of it has
+/// come, whatever else is an echo as it comes.
 async fn answer(mut request: Request<Incoming>, name: &'static str) -> Result<Answer, Infallible> {
     let response = Response::builder().header("x-backend", name);
     if let Some(protocol) = request.headers().get(UPGRADE).cloned() {
@@ -69,12 +72,11 @@ async fn answer(mut request: Request<Incoming>, name: &'static str) -> Result<An
         return Ok(response.body(full(pattern(count))).unwrap());
     }
     if request.uri().path().ends_with("/trailers") {
-        let trailers =
-            [("x-checksum", "seven")].map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
-        let body = Full::new(Bytes::from_static(b"little"))
-            .with_trailers(async move { Some(Ok(trailers.into_iter().collect())) });
-        let response = response.header("trailer", "x-checksum");
-        return Ok(response.body(body.map_err(|never: Infallible| match never {}).boxed()).unwrap());
+        return Ok(response.header("trailer", "x-checksum").body(Trailing(0).boxed()).unwrap());
+    }
+    if request.uri().path().ends_with("/whole") {
+        let body = request.into_body().collect().await.map(|body| body.to_bytes().to_vec());
+        return Ok(response.body(full(body.unwrap_or_default())).unwrap());
     }
     let kind = request.headers().get(CONTENT_TYPE).cloned();
     let response = match kind {
@@ -82,6 +84,29 @@ async fn answer(mut request: Request<Incoming>, name: &'static str) -> Result<An
         None => response,
     };
     Ok(response.body(request.into_body().boxed()).unwrap())
+}
+
+/// A body of no known length, with a trailer.
+struct Trailing(u8);
+
+impl Body for Trailing {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        self.0 += 1;
+        Poll::Ready(match self.0 {
+            1 => Some(Ok(Frame::data(Bytes::from_static(b"little")))),
+            2 => {
+                let trailers = [(HeaderName::from_static("x-checksum"), HeaderValue::from_static("seven"))];
+                Some(Ok(Frame::trailers(trailers.into_iter().collect())))
+            }
+            _ => None,
+        })
+    }
 }
 
 /// Bytes that are the same for everybody.
