@@ -12,7 +12,7 @@ FUZZ_SECONDS ?= 60
 FOR_DEMO := gcc:gcc openssl:openssl curl:curl socat:socat
 FOR_TEST := $(FOR_DEMO) jq:jq psql:postgresql-client initdb:postgresql redis-server:redis-server \
 	redis-cli:redis-tools mosquitto:mosquitto mosquitto_pub:mosquitto-clients dnsmasq:dnsmasq-base \
-	dig:bind9-dnsutils dropbear:dropbear-bin
+	dig:bind9-dnsutils dropbear:dropbear-bin nginx:nginx
 
 # Of `make bench`: less than 15 minutes on two cores with Debian's peers. A row is measured SECONDS in each round.
 ROUNDS ?= 3
