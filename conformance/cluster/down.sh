@@ -10,8 +10,8 @@ if pid=$(cluster_pid); then
   kill -KILL "$pid"
   wait_for 30 gone "$pid"
 fi
-if [ -e "$RUN/sysctls" ]; then
-  sysctl -qp "$RUN/sysctls" || true
+if [ -e "$STATE/sysctls" ]; then
+  sysctl -qp "$STATE/sysctls" || true
 fi
 # A cgroup is removed once those inside it are.
 for hierarchy in /sys/fs/cgroup /sys/fs/cgroup/*/; do
@@ -20,9 +20,9 @@ for hierarchy in /sys/fs/cgroup /sys/fs/cgroup/*/; do
   fi
 done
 mkdir -p "$CACHE"
-if [ -d "$RUN" ]; then
+if [ -d "$STATE" ]; then
   rm -rf "$CACHE/last-log"
   if [ -d "$LOG" ]; then mv "$LOG" "$CACHE/last-log"; fi
-  rm -rf "$RUN"
+  rm -rf "$STATE"
 fi
 rm -f "$KUBECONFIG"

@@ -3,8 +3,8 @@
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/settings.sh"
-mkdir -p "$RUN/pki"
-cd "$RUN/pki"
+mkdir -p "$STATE/pki"
+cd "$STATE/pki"
 umask 077
 key=(-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes)
 
@@ -40,7 +40,7 @@ users: [{name: user, user: {token: "$token"}}]
 EOF
 }
 identity admin "$KUBECONFIG" system:masters
-identity "system:node:$NODE" "$RUN/kubelet.kubeconfig" system:nodes
+identity "system:node:$NODE" "$STATE/kubelet.kubeconfig" system:nodes
 for program in kube-controller-manager kube-scheduler kube-proxy; do
-  identity "system:$program" "$RUN/$program.kubeconfig"
+  identity "system:$program" "$STATE/$program.kubeconfig"
 done

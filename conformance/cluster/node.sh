@@ -5,7 +5,7 @@
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/settings.sh"
-PKI=$RUN/pki
+PKI=$STATE/pki
 PATH=$BIN:$PATH:/usr/sbin:/sbin
 
 start() { # start NAME COMMAND...
@@ -17,8 +17,8 @@ start() { # start NAME COMMAND...
 # Folders that programs insist on, each behind one of ours.
 mount --make-rshared /
 hide() { # hide FOLDER NAME
-  mkdir -p "$1" "$RUN/$2"
-  mount --bind "$RUN/$2" "$1"
+  mkdir -p "$1" "$STATE/$2"
+  mount --bind "$STATE/$2" "$1"
 }
 hide /run/netns netns
 hide /run/containerd shims
@@ -37,7 +37,7 @@ ip route add "$POOL" dev node0 src "$NODE_ADDRESS"
 ip route add "$SERVICES" dev node0 src "$NODE_ADDRESS"
 sysctl -qw net.ipv4.ip_forward=1 net.bridge.bridge-nf-call-iptables=1
 
-start etcd etcd --data-dir "$RUN/etcd" --unsafe-no-fsync --log-level warn \
+start etcd etcd --data-dir "$STATE/etcd" --unsafe-no-fsync --log-level warn \
   --listen-client-urls http://127.0.0.1:2379 --advertise-client-urls http://127.0.0.1:2379 \
   --listen-peer-urls http://127.0.0.1:2380 --initial-advertise-peer-urls http://127.0.0.1:2380 \
   --initial-cluster default=http://127.0.0.1:2380
@@ -53,22 +53,22 @@ start kube-apiserver kube-apiserver --etcd-servers=http://127.0.0.1:2379 \
   --service-account-key-file="$PKI/accounts.pub" --service-account-signing-key-file="$PKI/accounts.key" \
   --runtime-config=certificates.k8s.io/v1beta1=true --feature-gates=ClusterTrustBundle=true
 
-start containerd containerd --config "$RUN/containerd.toml"
-ctr=(ctr --address "$RUN/containerd.sock" --namespace k8s.io)
+start containerd containerd --config "$STATE/containerd.toml"
+ctr=(ctr --address "$STATE/containerd.sock" --namespace k8s.io)
 wait_for 30 "${ctr[@]}" version
 for image in "$CACHE"/images/*.tar; do
   "${ctr[@]}" images import "$image" >>"$LOG/images.log" 2>&1
 done
 
 wait_for 60 kubectl get --raw=/readyz
-start kube-controller-manager kube-controller-manager --kubeconfig="$RUN/kube-controller-manager.kubeconfig" \
+start kube-controller-manager kube-controller-manager --kubeconfig="$STATE/kube-controller-manager.kubeconfig" \
   --service-account-private-key-file="$PKI/accounts.key" --root-ca-file="$PKI/ca.crt" \
   --use-service-account-credentials=true --leader-elect=false --cluster-cidr="$PODS" --allocate-node-cidrs=false \
-  --flex-volume-plugin-dir="$RUN/volume-plugins"
-start kube-scheduler kube-scheduler --kubeconfig="$RUN/kube-scheduler.kubeconfig" --leader-elect=false
-start kubelet kubelet --config="$RUN/kubelet.yaml" --kubeconfig="$RUN/kubelet.kubeconfig" \
+  --flex-volume-plugin-dir="$STATE/volume-plugins"
+start kube-scheduler kube-scheduler --kubeconfig="$STATE/kube-scheduler.kubeconfig" --leader-elect=false
+start kubelet kubelet --config="$STATE/kubelet.yaml" --kubeconfig="$STATE/kubelet.kubeconfig" \
   --hostname-override="$NODE" --node-ip="$NODE_ADDRESS"
-start kube-proxy kube-proxy --config="$RUN/kube-proxy.yaml"
+start kube-proxy kube-proxy --config="$STATE/kube-proxy.yaml"
 start addresses addresses --kubeconfig "$KUBECONFIG" --pool "$POOL"
 
 # Exits of processes whose parents are gone are taken here.

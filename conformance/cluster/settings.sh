@@ -4,8 +4,8 @@ PROJECT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 CLUSTER=$PROJECT/conformance/cluster
 CACHE=$PROJECT/.cache/cluster     # what build.sh makes
 BIN=$CACHE/bin
-RUN=$CACHE/run                    # what lives as long as the cluster
-LOG=$RUN/log
+STATE=$CACHE/run                  # what lives as long as the cluster
+LOG=$STATE/log
 KUBECONFIG=$CACHE/kubeconfig
 
 NODE=node1
@@ -25,7 +25,7 @@ export GOTOOLCHAIN=go1.27.0 KUBECONFIG
 # The first process of the cluster's namespaces, if it is there and ours.
 cluster_pid() {
   local pid
-  pid=$(cat "$RUN/pid" 2>/dev/null) || return 1
+  pid=$(cat "$STATE/pid" 2>/dev/null) || return 1
   grep -qsaF "$CLUSTER/node.sh" "/proc/$pid/cmdline" && echo "$pid"
 }
 

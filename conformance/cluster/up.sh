@@ -13,23 +13,23 @@ if cluster_pid >/dev/null; then
   exit 1
 fi
 "$CLUSTER/down.sh"
-mkdir -p "$LOG" "$RUN"/{cni,containerd}
+mkdir -p "$LOG" "$STATE"/{cni,containerd}
 
 "$CLUSTER/identities.sh"
 
-cat >"$RUN/cni/10-pods.conflist" <<EOF
+cat >"$STATE/cni/10-pods.conflist" <<EOF
 {"cniVersion": "1.0.0", "name": "pods", "plugins": [{
   "type": "bridge", "bridge": "pods0", "isGateway": true, "ipMasq": true, "hairpinMode": true,
-  "ipam": {"type": "host-local", "dataDir": "$RUN/cni/ipam", "ranges": [[{"subnet": "$PODS"}]], "routes": [{"dst": "0.0.0.0/0"}]}
+  "ipam": {"type": "host-local", "dataDir": "$STATE/cni/ipam", "ranges": [[{"subnet": "$PODS"}]], "routes": [{"dst": "0.0.0.0/0"}]}
 }]}
 EOF
 # Where a negative oom_score_adj is not allowed, runc would die of it.
-cat >"$RUN/containerd.toml" <<EOF
+cat >"$STATE/containerd.toml" <<EOF
 version = 2
-root = "$RUN/containerd/root"
-state = "$RUN/containerd/state"
+root = "$STATE/containerd/root"
+state = "$STATE/containerd/state"
 [grpc]
-  address = "$RUN/containerd.sock"
+  address = "$STATE/containerd.sock"
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "local/pause:1"
   restrict_oom_score_adj = true
@@ -41,44 +41,44 @@ state = "$RUN/containerd/state"
         SystemdCgroup = false
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "/usr/lib/cni"
-    conf_dir = "$RUN/cni"
+    conf_dir = "$STATE/cni"
 EOF
 # Nothing is evicted or collected because a disk is rather full.
-cat >"$RUN/kubelet.yaml" <<EOF
+cat >"$STATE/kubelet.yaml" <<EOF
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
-containerRuntimeEndpoint: unix://$RUN/containerd.sock
+containerRuntimeEndpoint: unix://$STATE/containerd.sock
 cgroupDriver: cgroupfs
 cgroupRoot: /$CGROUP
 failCgroupV1: false
 failSwapOn: false
 maxPods: 250
 serializeImagePulls: false
-authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: $RUN/pki/ca.crt}}
+authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: $STATE/pki/ca.crt}}
 authorization: {mode: Webhook}
-tlsCertFile: $RUN/pki/kubelet.crt
-tlsPrivateKeyFile: $RUN/pki/kubelet.key
+tlsCertFile: $STATE/pki/kubelet.crt
+tlsPrivateKeyFile: $STATE/pki/kubelet.key
 clusterDomain: cluster.local
 resolvConf: /etc/resolv.conf
-volumePluginDir: $RUN/volume-plugins
+volumePluginDir: $STATE/volume-plugins
 evictionHard: {memory.available: 100Mi, nodefs.available: 1%, nodefs.inodesFree: 1%, imagefs.available: 1%}
 imageGCHighThresholdPercent: 100
 kubeAPIQPS: 200
 kubeAPIBurst: 400
 EOF
-cat >"$RUN/kube-proxy.yaml" <<EOF
+cat >"$STATE/kube-proxy.yaml" <<EOF
 apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration
 mode: nftables
 clusterCIDR: $PODS
 hostnameOverride: $NODE
-clientConnection: {kubeconfig: $RUN/kube-proxy.kubeconfig}
+clientConnection: {kubeconfig: $STATE/kube-proxy.kubeconfig}
 nftables: {syncPeriod: 30s, minSyncPeriod: 100ms}
 conntrack: {maxPerCore: 0}
 EOF
 
 # The kubelet sets these for the whole machine; down.sh puts them back.
-sysctl vm.overcommit_memory kernel.panic kernel.panic_on_oops | tr -d ' ' >"$RUN/sysctls"
+sysctl vm.overcommit_memory kernel.panic kernel.panic_on_oops | tr -d ' ' >"$STATE/sysctls"
 modprobe -q br_netfilter 2>/dev/null || true
 for hierarchy in /sys/fs/cgroup /sys/fs/cgroup/*/; do
   if [ -e "$hierarchy/cgroup.procs" ]; then
@@ -95,8 +95,8 @@ outside=$!
 # A cluster that does not come up is not left half started.
 trap 'kill -KILL $outside' EXIT
 wait_for 10 grep -q . "/proc/$outside/task/$outside/children"
-cut -d' ' -f1 "/proc/$outside/task/$outside/children" >"$RUN/pid"
-wait_for 10 grep -qaF "$CLUSTER/node.sh" "/proc/$(cat "$RUN/pid")/cmdline"
+cut -d' ' -f1 "/proc/$outside/task/$outside/children" >"$STATE/pid"
+wait_for 10 grep -qaF "$CLUSTER/node.sh" "/proc/$(cat "$STATE/pid")/cmdline"
 
 ready() { "$CLUSTER/in.sh" kubectl wait --for=condition=Ready "node/$NODE" --timeout=1s && "$CLUSTER/in.sh" kubectl get serviceaccount default; }
 if ! wait_for 120 ready; then
