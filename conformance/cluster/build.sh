@@ -21,7 +21,7 @@ kubernetes=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
 version=k8s.io/component-base/version
 minor=${kubernetes#v1.}
 go build -o "$BIN/parts" -ldflags "-s -w -X $version.gitVersion=$kubernetes -X $version.gitMajor=1 -X $version.gitMinor=${minor%%.*}" ./parts
-for name in kube-apiserver kube-controller-manager kube-scheduler kube-proxy kubelet kubectl etcd helm addresses; do
+for name in kube-apiserver kube-controller-manager kube-scheduler kube-proxy kubelet kubectl etcd helm addresses verdicts; do
   ln -sf parts "$BIN/$name"
 done
 done_with "Kubernetes, etcd, helm"
