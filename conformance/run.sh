@@ -17,6 +17,7 @@ case $channels in
 esac
 in=$CLUSTER/in.sh
 version=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' "$PROJECT/Cargo.toml")
+tidegate=$PROJECT/target/$([ "${PROFILE:-dev}" = dev ] && echo debug || echo "$PROFILE")/tidegate
 image=$PROJECT/.cache/image/tidegate.tar
 
 # Logs of containers outlive their Pods in $logs, as further names of the same files.
@@ -41,6 +42,7 @@ installed() { # installed CHANNEL: the cluster is up, with Tidegate in it
   "$CLUSTER/up.sh"
   ctr --address "$STATE/containerd.sock" --namespace k8s.io images import "$image" >/dev/null
   "$in" kubectl apply --server-side -f "$CACHE/crds/$1" >/dev/null
+  "$in" kubectl wait crd --all --for=condition=Established --timeout=60s >/dev/null
   "$in" helm install tidegate "$PROJECT/charts/tidegate" --namespace tidegate-system --create-namespace \
     --set image.pullPolicy=Never --wait --timeout 2m >/dev/null
   "$in" kubectl wait gatewayclass/tidegate --for=condition=Accepted --timeout=60s >/dev/null
@@ -53,6 +55,9 @@ conformance() { # conformance CHANNEL
   mkdir -p "$logs/pods" "$here/reports"
   echo "== $channel channel"
   installed "$channel"
+  if [ -z "${RUN:-}" ]; then
+    "$here/verdicts.sh" "$tidegate" "$channel"
+  fi
   while sleep 1; do keep_logs; done &
   watcher=$!
 
@@ -82,6 +87,7 @@ conformance() { # conformance CHANNEL
 }
 
 "$CLUSTER/build.sh"
+"$PROJECT/charts/render.sh" "$BIN/helm"
 PROFILE=${PROFILE:-dev} "$PROJECT/tools/image.sh" "$image"
 for channel in $channels; do
   conformance "$channel"

@@ -51,6 +51,7 @@ start kube-apiserver kube-apiserver --etcd-servers=http://127.0.0.1:2379 \
   --kubelet-client-certificate="$PKI/kubelet-client.crt" --kubelet-client-key="$PKI/kubelet-client.key" \
   --service-account-issuer=https://kubernetes.default.svc.cluster.local \
   --service-account-key-file="$PKI/accounts.pub" --service-account-signing-key-file="$PKI/accounts.key" \
+  --audit-policy-file="$STATE/audit.yaml" --audit-log-path="$LOG/audit.log" \
   --runtime-config=certificates.k8s.io/v1beta1=true --feature-gates=ClusterTrustBundle=true
 
 start containerd containerd --config "$STATE/containerd.toml"

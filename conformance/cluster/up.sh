@@ -66,6 +66,17 @@ imageGCHighThresholdPercent: 100
 kubeAPIQPS: 200
 kubeAPIBurst: 400
 EOF
+# Who changed what about Gateways and routes, and all that Tidegate asks for.
+cat >"$STATE/audit.yaml" <<EOF
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+omitManagedFields: true
+rules:
+  - {level: Request, verbs: [create, update, patch, delete], resources: [{group: gateway.networking.k8s.io}, {group: gateway.networking.x-k8s.io}]}
+  - {level: Metadata, userGroups: ["system:serviceaccounts:tidegate-system"]}
+  - {level: None}
+EOF
 cat >"$STATE/kube-proxy.yaml" <<EOF
 apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration
