@@ -4,7 +4,6 @@
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/settings.sh"
-export CGO_ENABLED=0 GOFLAGS="-buildvcs=false -mod=readonly -trimpath"
 mkdir -p "$BIN" "$CACHE/images"
 cd "$CLUSTER"
 
