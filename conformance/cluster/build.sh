@@ -7,7 +7,7 @@ set -euo pipefail
 mkdir -p "$BIN" "$CACHE/images"
 cd "$CLUSTER"
 
-made_of=$(cat go.sum build.sh parts/*.go pause/*.go suite/*.go "$PROJECT"/tools/image/*.go | sha256sum)
+made_of=$(cat go.sum build.sh parts/*.go bench/*.go pause/*.go suite/*.go "$PROJECT"/tools/image/*.go | sha256sum)
 if [ "$(cat "$CACHE/made-of" 2>/dev/null)" = "$made_of" ]; then
   exit 0
 fi
@@ -20,7 +20,7 @@ kubernetes=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
 version=k8s.io/component-base/version
 minor=${kubernetes#v1.}
 go build -o "$BIN/parts" -ldflags "-s -w -X $version.gitVersion=$kubernetes -X $version.gitMajor=1 -X $version.gitMinor=${minor%%.*}" ./parts
-for name in kube-apiserver kube-controller-manager kube-scheduler kube-proxy kubelet kubectl etcd helm addresses verdicts; do
+for name in kube-apiserver kube-controller-manager kube-scheduler kube-proxy kubelet kubectl etcd helm addresses verdicts statuses; do
   ln -sf parts "$BIN/$name"
 done
 done_with "Kubernetes, etcd, helm"
@@ -28,6 +28,7 @@ done_with "Kubernetes, etcd, helm"
 go test -c -ldflags "-s -w" -o "$BIN/suite" ./suite
 done_with "the suite"
 
+build bench ./bench
 build pause ./pause
 build echo-basic sigs.k8s.io/gateway-api-conformance-images/echo-basic
 (cd "$PROJECT/tools/image" && go build -o "$BIN/image" .)

@@ -30,6 +30,8 @@ func main() {
 		etcdmain.Main(os.Args)
 	case "addresses":
 		giveAddresses()
+	case "statuses":
+		compareStatuses()
 	case "verdicts":
 		compareVerdicts()
 	case "helm":
