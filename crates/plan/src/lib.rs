@@ -15,6 +15,7 @@ mod http;
 mod id;
 mod listener;
 mod name;
+mod path;
 mod pattern;
 mod reason;
 mod rewrite;
@@ -44,6 +45,7 @@ pub use id::{
 };
 pub use listener::{Certificate, ClientCertificates, Gateway, Handling, Listener, ServerTls, Transport};
 pub use name::Name;
+pub use path::{PathError, normal_path};
 pub use pattern::{Pattern, PatternError};
 pub use reason::Reason;
 pub use rewrite::Redirected;
