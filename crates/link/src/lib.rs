@@ -1,1 +1,15 @@
 //! The way of plans, endpoints and keys from a controller to its data planes.
+//!
+//! A [`Server`] belongs to a controller and knows nothing of Kubernetes: who a data plane is it asks of [`Tokens`], and
+//! its [`Authority`] is kept by the caller.
+
+mod authority;
+mod identity;
+mod limits;
+mod server;
+mod wire;
+
+pub use authority::{Authority, AuthorityError, SERVER_NAME, Trust};
+pub use identity::{IdentityError, NamePart, ProxyIdentity};
+pub use limits::Limits;
+pub use server::{Denied, Event, Publisher, Reports, Server, ServerError, Tokens};
