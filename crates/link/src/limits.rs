@@ -23,6 +23,9 @@ pub struct Limits {
     pub held_items: usize,
     /// How long the certificate of a data plane is good. It renews it after two thirds.
     pub proxy_certificate: Duration,
+    /// One that has run out is let pass for so long on a stream that lives, for clocks that differ and renewals that
+    /// take a second try.
+    pub grace: Duration,
     /// How long the controller's own is good, which renews itself.
     pub server_certificate: Duration,
     /// Between two pings, and how long an answer to one may take.
@@ -43,6 +46,7 @@ impl Default for Limits {
             answer_time: Duration::from_secs(30),
             held_items: 1_000_000,
             proxy_certificate: Duration::from_secs(3600),
+            grace: Duration::from_secs(60),
             server_certificate: Duration::from_secs(24 * 3600),
             ping_interval: Duration::from_secs(10),
             ping_time: Duration::from_secs(10),

@@ -2,11 +2,12 @@
 //! whether the other has a part already.
 
 use std::fmt;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use prost::Message;
 use sha2::{Digest as _, Sha256};
-use tidegate_plan::{Blob, BlobId, EndpointsId, FragmentId};
+use tidegate_plan::{Blob, BlobId, CertifiedKey, EndpointsId, FragmentId};
 
 #[allow(clippy::all, missing_debug_implementations, unreachable_pub, unused_qualifications)]
 #[allow(clippy::needless_pass_by_value, clippy::semicolon_if_nothing_returned, reason = "generated")]
@@ -74,6 +75,10 @@ impl Digest {
         Some(Self(bytes))
     }
 
+    pub(crate) fn hex(self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
     fn first(hash: &[u8]) -> Self {
         let mut bytes = [0; Self::LENGTH];
         bytes.copy_from_slice(&hash[..Self::LENGTH]);
@@ -138,6 +143,21 @@ pub(crate) fn write_blob(blob: &Blob) -> Bytes {
     blob.encode_to_vec().into()
 }
 
+/// A blob is what its name says, or nothing.
+pub(crate) fn read_blob(id: &str, content: &[u8]) -> Result<(BlobId, Arc<Blob>), String> {
+    let blob = proto::Blob::decode(content).map_err(|_| format!("blob {id} cannot be read"))?;
+    let blob = if blob.key.is_empty() {
+        Blob::Bundle(blob.certificates)
+    } else {
+        Blob::Key(CertifiedKey { chain: blob.certificates, key: blob.key })
+    };
+    let found = blob.id();
+    if *found.0 != *id {
+        return Err(format!("blob {id} is another one"));
+    }
+    Ok((found, Arc::new(blob)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,5 +168,28 @@ mod tests {
         assert_eq!(negotiate(PROTOCOL + 1), Ok(PROTOCOL));
         assert!(negotiate(PROTOCOL + 2).is_err());
         assert!(negotiate(0).is_err());
+    }
+
+    #[test]
+    fn a_digest_is_read_as_it_is_written() {
+        let digest = Digest::of(b"x");
+        assert_eq!(Digest::from_hex(&digest.hex()), Some(digest));
+        assert_eq!(Digest::from_hex("é"), None);
+        assert_eq!(Digest::from_hex(&"g".repeat(32)), None);
+        assert_eq!(Digest::read(&digest.0), Some(digest));
+        assert_eq!(Digest::read(&[0; 15]), None);
+    }
+
+    #[test]
+    fn blobs_come_over_whole_or_not_at_all() {
+        let key = Blob::Key(CertifiedKey { chain: vec![vec![1, 2], vec![3]], key: vec![4] });
+        let bundle = Blob::Bundle(vec![vec![5], vec![6]]);
+        for blob in [key, bundle] {
+            let content = write_blob(&blob);
+            let (id, read) = read_blob(&blob.id().0, &content).unwrap();
+            assert_eq!((id, &*read), (blob.id(), &blob));
+            assert!(read_blob("0123", &content).is_err());
+        }
+        assert!(read_blob("0123", b"\xff").is_err());
     }
 }

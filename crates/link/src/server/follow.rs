@@ -16,9 +16,6 @@ use crate::wire::proto::{self, FromProxy, ToProxy, from_proxy, to_proxy};
 use crate::wire::{CHUNK, Digest, PROTOCOL, SOFTWARE, negotiate};
 use crate::{Limits, ProxyIdentity};
 
-/// A certificate that has run out is let pass for so long, for clocks that differ and renewals that take a second try.
-const GRACE: Duration = Duration::from_secs(60);
-
 pub(crate) struct Follower {
     pub(crate) identity: ProxyIdentity,
     pub(crate) place: Place,
@@ -139,7 +136,7 @@ impl Follower {
             let Some(not_after) = *until.borrow_and_update() else {
                 return Status::aborted("another stream of this data plane has begun");
             };
-            let left = (not_after + GRACE).duration_since(SystemTime::now());
+            let left = (not_after + self.limits.grace).duration_since(SystemTime::now());
             let Ok(left) = left.map(|left| left.min(Duration::from_secs(3600))) else {
                 return Status::unauthenticated("the data plane's certificate has expired");
             };

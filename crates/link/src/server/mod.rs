@@ -1,11 +1,11 @@
 //! The controller's side: it serves each Gateway's data planes that Gateway's plan, and hears what they make of it.
 
-mod accept;
+pub(crate) mod accept;
 pub(crate) mod changes;
-mod enroll;
+pub(crate) mod enroll;
 mod follow;
 mod publish;
-mod registry;
+pub(crate) mod registry;
 mod reports;
 mod tokens;
 
