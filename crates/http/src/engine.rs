@@ -13,7 +13,7 @@ use tidegate_proxy::{Bounds, Ending, HttpConnection, HttpEngine, HttpKit, HttpWo
 use crate::client::{self, Guests};
 use crate::limits::Limits;
 use crate::networks::Networks;
-use crate::rules::{AllExtras, Budgets, Rules};
+use crate::rules::{AllExtras, Budgets, Rules, SharedRules};
 use crate::session::SessionSecret;
 use crate::upstream::Pools;
 
@@ -43,13 +43,19 @@ impl Options {
 pub struct Engine {
     options: Arc<Options>,
     budgets: Arc<Budgets>,
+    rules: Arc<SharedRules>,
     start: Instant,
 }
 
 impl Engine {
     #[must_use]
     pub fn new(options: Options) -> Self {
-        Self { options: Arc::new(options), budgets: Arc::default(), start: Instant::now() }
+        Self {
+            options: Arc::new(options),
+            budgets: Arc::default(),
+            rules: Arc::default(),
+            start: Instant::now(),
+        }
     }
 }
 
@@ -58,7 +64,7 @@ impl HttpEngine for Engine {
         Box::new(Worker(Rc::new(Home {
             options: Arc::clone(&self.options),
             pools: Pools::new(kit.bounds()),
-            rules: Rules::default(),
+            rules: Rules::new(Arc::clone(&self.rules)),
             extras: AllExtras::new(Arc::clone(&self.budgets)),
             limits: limits(kit.bounds()),
             start: self.start,

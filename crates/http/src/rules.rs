@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tidegate_plan::{BackendHandle, BackendId, RetryBudget, Rule, RuleHandle, Timeouts};
@@ -13,9 +13,12 @@ use crate::filters::Chain;
 use crate::retry::{Budget, Retries};
 use crate::session::Sessions;
 
-/// What a request needs to know of the rule that takes it.
+/// What a request needs to know of the rule that takes it. All workers have the same: mirrors count their requests
+/// together.
 #[derive(Debug)]
 pub(crate) struct Prepared {
+    /// Keeps the address that it is known by from meaning anything else.
+    _rule: RuleHandle,
     pub(crate) chain: Chain,
     /// One for each backend.
     pub(crate) backends: Vec<Chain>,
@@ -28,31 +31,52 @@ pub(crate) struct Prepared {
     pub(crate) stats: Option<Arc<RequestStats>>,
 }
 
-/// The rules that a worker has needed since routes last changed.
-#[derive(Debug, Default)]
-pub(crate) struct Rules(RefCell<HashMap<(usize, usize), Known>>);
+/// A rule by the address of its route, and its number there.
+type Key = (usize, usize);
 
+/// The rules that a worker has needed since routes last changed.
 #[derive(Debug)]
-struct Known {
-    /// Keeps the address that it is known by from meaning anything else.
-    _rule: RuleHandle,
-    prepared: Result<Rc<Prepared>, Box<str>>,
+pub(crate) struct Rules {
+    known: RefCell<HashMap<Key, Arc<Prepared>>>,
+    shared: Arc<SharedRules>,
 }
 
+/// The same of all workers, asked by each when it first needs one.
+#[derive(Debug, Default)]
+pub(crate) struct SharedRules(Mutex<HashMap<Key, Weak<Prepared>>>);
+
 impl Rules {
+    pub(crate) fn new(shared: Arc<SharedRules>) -> Self {
+        Self { known: RefCell::default(), shared }
+    }
+
     /// What cannot be carried out is told in words.
-    pub(crate) fn of(&self, rule: &RuleHandle, snapshot: &Snapshot) -> Result<Rc<Prepared>, Box<str>> {
+    pub(crate) fn of(&self, rule: &RuleHandle, snapshot: &Snapshot) -> Result<Arc<Prepared>, Box<str>> {
         let key = (Arc::as_ptr(rule.route().fragment()).addr(), rule.index());
-        let mut all = self.0.borrow_mut();
-        let known = all.entry(key).or_insert_with(|| Known {
-            _rule: rule.clone(),
-            prepared: Prepared::new(rule, snapshot).map(Rc::new),
-        });
-        known.prepared.clone()
+        let known = self.known.borrow().get(&key).map(Arc::clone);
+        known.map_or_else(|| self.prepare(key, rule, snapshot), Ok)
+    }
+
+    #[cold]
+    fn prepare(&self, key: Key, rule: &RuleHandle, snapshot: &Snapshot) -> Result<Arc<Prepared>, Box<str>> {
+        let mut shared = self.shared.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // As long as it is there, so is its route, and the address means nothing else.
+        let prepared = match shared.get(&key).and_then(Weak::upgrade) {
+            Some(prepared) => prepared,
+            None => {
+                let prepared = Arc::new(Prepared::new(rule, snapshot)?);
+                shared.insert(key, Arc::downgrade(&prepared));
+                prepared
+            }
+        };
+        self.known.borrow_mut().insert(key, Arc::clone(&prepared));
+        Ok(prepared)
     }
 
     pub(crate) fn forget(&self) {
-        self.0.borrow_mut().clear();
+        self.known.borrow_mut().clear();
+        let mut shared = self.shared.0.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.retain(|_, prepared| prepared.strong_count() > 0);
     }
 }
 
@@ -82,6 +106,7 @@ impl Prepared {
             retries,
             sessions: sessions.map_err(|error| Box::from(error.to_string()))?,
             stats: snapshot.requests(&rule.route().id).map(Arc::clone),
+            _rule: rule.clone(),
         })
     }
 }

@@ -1,6 +1,7 @@
 //! Connections of clients: the handshake, which version of HTTP it is, and hyper with a watch over it.
 
 mod guests;
+mod lengths;
 mod tie;
 mod watched;
 
@@ -94,7 +95,7 @@ where
     }
     let tie = Rc::new(tie);
     let seat = home.guests.seat(&tie);
-    let io = TokioIo::new(Watched::new(stream, Arc::clone(&tie.activity)));
+    let io = TokioIo::new(Watched::new(stream, Arc::clone(&tie.activity), !is_http2));
     let (of_service, of_requests) = (Rc::clone(&home), Rc::clone(&tie));
     let service = service_fn(move |request: Request<Incoming>| {
         let (home, tie) = (Rc::clone(&of_service), Rc::clone(&of_requests));
@@ -120,8 +121,7 @@ fn http1_builder(bounds: &Bounds) -> http1::Builder {
         // The watch over the connection does it, with one timer for all requests.
         .header_read_timeout(None)
         // A client that has ended its half may still wait for the answer.
-        .half_close(true)
-        .pipeline_flush(true);
+        .half_close(true);
     builder
 }
 

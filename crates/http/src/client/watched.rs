@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::lengths::Lengths;
+
 /// When bytes went over a connection, in milliseconds since it began.
 #[derive(Debug)]
 pub(crate) struct Activity {
@@ -18,12 +20,19 @@ pub(crate) struct Activity {
     /// The next byte begins the head of a request.
     awaiting: AtomicBool,
     head: AtomicU64,
+    two_lengths: AtomicBool,
 }
 
 impl Activity {
     pub(super) fn new() -> Arc<Self> {
         let zero = || AtomicU64::new(0);
-        Arc::new(Self { born: Instant::now(), last: zero(), awaiting: AtomicBool::new(false), head: zero() })
+        Arc::new(Self {
+            born: Instant::now(),
+            last: zero(),
+            awaiting: AtomicBool::new(false),
+            head: zero(),
+            two_lengths: AtomicBool::new(false),
+        })
     }
 
     /// From here on the next byte is the first of a request.
@@ -46,24 +55,34 @@ impl Activity {
         self.born + Duration::from_millis(self.last.load(Relaxed))
     }
 
-    fn carried(&self, incoming: bool) {
+    /// Whether the last head had both a Content-Length and a Transfer-Encoding.
+    pub(super) fn had_two_lengths(&self) -> bool {
+        self.two_lengths.load(Relaxed)
+    }
+
+    /// Says whether these bytes begin a head.
+    fn carried(&self, incoming: bool) -> bool {
         let now = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.last.store(now, Relaxed);
-        if incoming && self.awaiting.load(Relaxed) {
+        let begins = incoming && self.awaiting.load(Relaxed);
+        if begins {
             self.awaiting.store(false, Relaxed);
             self.head.store(now, Relaxed);
         }
+        begins
     }
 }
 
 pub(super) struct Watched<S> {
     stream: S,
     activity: Arc<Activity>,
+    /// Of HTTP/1.1.
+    lengths: Option<Lengths>,
 }
 
 impl<S> Watched<S> {
-    pub(super) fn new(stream: S, activity: Arc<Activity>) -> Self {
-        Self { stream, activity }
+    pub(super) fn new(stream: S, activity: Arc<Activity>, is_http1: bool) -> Self {
+        Self { stream, activity, lengths: is_http1.then(Lengths::default) }
     }
 }
 
@@ -76,7 +95,15 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         let before = buffer.filled().len();
         let result = ready!(Pin::new(&mut self.stream).poll_read(context, buffer));
         if buffer.filled().len() > before {
-            self.activity.carried(true);
+            let Self { activity, lengths, .. } = &mut *self;
+            let begins = activity.carried(true);
+            if let Some(lengths) = lengths {
+                if begins {
+                    *lengths = Lengths::default();
+                }
+                lengths.read(&buffer.filled()[before..]);
+                activity.two_lengths.store(lengths.both(), Relaxed);
+            }
         }
         Poll::Ready(result)
     }

@@ -41,7 +41,7 @@ pub(crate) struct Exchange {
     is_tunnel: bool,
     listener: OnceCell<ListenerHandle>,
     rule: OnceCell<RuleHandle>,
-    prepared: OnceCell<Rc<Prepared>>,
+    prepared: OnceCell<Arc<Prepared>>,
     backend: RefCell<Option<Arc<Backend>>>,
     endpoint: Cell<Option<SocketAddr>>,
     status: Cell<u16>,
@@ -51,6 +51,8 @@ pub(crate) struct Exchange {
     retries: Cell<u32>,
     /// The request's body is on its way.
     uploading: Cell<bool>,
+    /// The answer passes no more filters.
+    is_final: Cell<bool>,
     ending: Cell<Option<Ending>>,
     detail: RefCell<Option<Box<str>>>,
 }
@@ -83,6 +85,7 @@ impl Exchange {
             upstream: Cell::new(None),
             retries: Cell::new(0),
             uploading: Cell::new(false),
+            is_final: Cell::new(false),
             ending: Cell::new(None),
             detail: RefCell::new(None),
         })

@@ -21,9 +21,9 @@ use crate::auth::Changes;
 use crate::body::{Body, Source};
 use crate::client::Tie;
 use crate::engine::Home;
-use crate::filters::{Chain, Next, Passage};
+use crate::filters::{Chain, Next, Passage, Step};
 use crate::hop;
-use crate::request::{self, Asked};
+use crate::request::{self, Asked, BadRequest};
 use crate::rules::{Extras, Prepared};
 use crate::session::Sessions;
 use crate::upstream::{Destination, Speaks};
@@ -44,7 +44,7 @@ struct Found {
     listener: ListenerHandle,
     rule: RuleHandle,
     which: usize,
-    prepared: Rc<Prepared>,
+    prepared: Arc<Prepared>,
 }
 
 impl Found {
@@ -63,6 +63,9 @@ async fn answer(
     incoming: Incoming,
     tunnel: Option<upgrade::Wish>,
 ) -> Result<Response<Body>, Failure> {
+    if exchange.tie.had_two_lengths() {
+        return Err(BadRequest::TwoLengths.into());
+    }
     request::settle(&mut parts)?;
     exchange.home.limits.check(&parts)?;
     if let Some(tunnel) = &tunnel {
@@ -88,7 +91,9 @@ async fn answer(
     };
     let mut response = result.unwrap_or_else(|failure| failure.answer(exchange));
     grants.iter().for_each(|changes: &Changes| changes.on_response(response.headers_mut()));
-    found.prepared.chain.on_response(response.headers_mut(), &passage);
+    if !exchange.is_final.get() {
+        found.prepared.chain.on_response(response.headers_mut(), &passage);
+    }
     Ok(response)
 }
 
@@ -117,7 +122,7 @@ fn find(exchange: &Exchange, parts: &Parts) -> Result<Found, Failure> {
     let _ = exchange.rule.set(rule.clone());
     let prepared = exchange.home.rules.of(&rule, &snapshot);
     let prepared = prepared.map_err(|words| Failure::new(Reason::FilterInvalid.into(), Some(words)))?;
-    let _ = exchange.prepared.set(Rc::clone(&prepared));
+    let _ = exchange.prepared.set(Arc::clone(&prepared));
     Ok(Found { listener, rule, which: matched.which, prepared })
 }
 
@@ -216,6 +221,8 @@ impl Way<'_, '_> {
                 Next::On => {}
                 Next::Answer(answer) => {
                     self.exchange.ends(Ending::Answered, None);
+                    // The answer to a preflight is the filter's own, and final.
+                    self.exchange.is_final.set(matches!(step, Step::Cors(_)));
                     return Ok(Some(answer.map(Body::from)));
                 }
                 Next::Mirror(mirror) => {
