@@ -54,10 +54,15 @@ fn strip(headers: &mut HeaderMap) -> Option<HeaderValue> {
     upgrade
 }
 
-/// What a client may not take off by calling it a matter of the connection: without them the request would be
-/// another one. `Upgrade` is taken off by itself.
+/// What a client may not take off by calling it a matter of the connection: without the first two the request would be
+/// another one, and the others are our word about the client, whether it is given before or after this. `Upgrade` is
+/// taken off by itself.
 fn is_needed(name: &HeaderName) -> bool {
-    *name == header::HOST || *name == header::CONTENT_LENGTH || *name == header::UPGRADE
+    *name == header::HOST
+        || *name == header::CONTENT_LENGTH
+        || *name == header::UPGRADE
+        || *name == header::FORWARDED
+        || name.as_str().starts_with("x-forwarded-")
 }
 
 fn has_token(value: &HeaderValue, expected: &str) -> bool {
@@ -80,6 +85,7 @@ mod tests {
             (&[("connection", "close"), ("keep-alive", "timeout=5"), ("x-a", "1")], &[("x-a", "1")]),
             (&[("connection", "X-A , ,close"), ("connection", "x-b"), ("x-a", "1"), ("x-b", "2")], &[]),
             (&[("connection", "host, content-length"), ("host", "a.test")], &[("host", "a.test")]),
+            (&[("connection", "x-forwarded-for"), ("x-forwarded-for", "::1")], &[("x-forwarded-for", "::1")]),
             (&[("te", "trailers, deflate;q=0.5"), ("x-a", "1")], &[("te", "trailers"), ("x-a", "1")]),
             (&[("te", "deflate"), ("connection", "te")], &[]),
             (&[("proxy-authorization", "Basic x"), ("proxy-connection", "close")], &[]),

@@ -59,6 +59,7 @@ fn decide(headers: &HeaderMap, body: &Bytes, trailers: Option<&HeaderMap>) -> Re
     match (allowed, response.http_response) {
         (true, None) => Ok(Decision::Allow(Changes::default())),
         (true, Some(HttpResponse::Ok(ok))) => Ok(Decision::Allow(changes(ok)?)),
+        (_, Some(HttpResponse::Error(_))) => Err(AuthFailure::Message),
         (_, Some(HttpResponse::Denied(denied))) => Ok(Decision::Deny(denial(denied)?)),
         (false, _) => Ok(Decision::Deny(denial(DeniedHttpResponse::default())?)),
     }

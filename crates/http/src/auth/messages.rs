@@ -93,7 +93,7 @@ pub(super) struct TlsSession {
 pub(super) struct CheckResponse {
     #[prost(message, optional, tag = "1")]
     pub(super) status: Option<RpcStatus>,
-    #[prost(oneof = "HttpResponse", tags = "2, 3")]
+    #[prost(oneof = "HttpResponse", tags = "2, 3, 5")]
     pub(super) http_response: Option<HttpResponse>,
 }
 
@@ -111,6 +111,9 @@ pub(super) enum HttpResponse {
     Denied(DeniedHttpResponse),
     #[prost(message, tag = "3")]
     Ok(OkHttpResponse),
+    /// The server could not decide.
+    #[prost(message, tag = "5")]
+    Error(DeniedHttpResponse),
 }
 
 #[derive(Clone, PartialEq, Message)]

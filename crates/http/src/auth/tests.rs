@@ -277,6 +277,7 @@ fn what_cannot_be_understood_lets_nothing_pass() {
         (&none, yes.slice(..yes.len() - 1), Some(fine.clone()), AuthFailure::Message),
         (&none, [&yes[..], &yes[..]].concat().into(), Some(fine.clone()), AuthFailure::Message),
         (&none, [&[1], &yes[1..]].concat().into(), Some(fine.clone()), AuthFailure::Message),
+        (&none, frame(&message(&[field(1, &[]), field(5, &[])])), Some(fine.clone()), AuthFailure::Message),
         (&none, frame(&[0xff]), Some(fine.clone()), AuthFailure::Message),
         (
             &none,

@@ -11,7 +11,7 @@ mod rewrite;
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use http::header::{HeaderMap, HeaderValue};
+use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{Response, Uri};
 use tidegate_plan::{ExternalAuth, Filter, PathMatch, Reason};
@@ -76,16 +76,20 @@ pub struct Passage<'a> {
     pub local: SocketAddr,
     /// The match that the rule was found by.
     pub matched: Option<&'a PathMatch>,
+    /// The client asks for another protocol: there is no copy of such a conversation for a mirror.
+    pub upgrade: bool,
     /// The request's own target: a backend's rewrite takes the place of the rule's.
     target: Uri,
     cors: Option<Grant>,
 }
 
 impl<'a> Passage<'a> {
-    /// Of a settled request.
+    /// Of a settled request that still has what was for its connection alone.
     #[must_use]
     pub fn new(parts: &Parts, https: bool, local: SocketAddr, matched: Option<&'a PathMatch>) -> Self {
-        Self { https, local, matched, target: parts.uri.clone(), cors: None }
+        let upgrade = parts.headers.contains_key(header::UPGRADE)
+            || parts.extensions.get::<hyper::ext::Protocol>().is_some();
+        Self { https, local, matched, upgrade, target: parts.uri.clone(), cors: None }
     }
 
     #[must_use]
@@ -149,6 +153,7 @@ impl Step {
                     return Next::Refuse(Reason::FilterInvalid);
                 }
             }
+            Self::Mirror(_) if passage.upgrade => {}
             Self::Mirror(mirror) => return Next::Mirror(mirror),
             Self::Cors(cors) => match cors.on_request(&parts.method, &parts.headers) {
                 Preflight::Answered(answer) => return Next::Answer(answer),

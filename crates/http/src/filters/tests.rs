@@ -144,6 +144,10 @@ fn filters_apply_in_the_order_they_are_written() {
     }
     assert_eq!(mirrored.unwrap().headers["x-a"], "1");
     assert_eq!(parts.headers["x-a"], "2");
+    // A WebSocket has no copy.
+    passage.upgrade = true;
+    let go_on = |step: &Step| matches!(step.on_request(&mut parts, &mut passage), Next::On);
+    assert!(chain.steps().iter().all(go_on));
 }
 
 #[test]

@@ -84,3 +84,17 @@ fn expression(value: String, field: &str) -> Result<String, String> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_spelled_as_requests_are() {
+        for (written, expected) in
+            [("/a", "/a"), ("/a/", "/a/"), ("/%7euser", "/~user"), ("/%c3%a4", "/%C3%A4"), ("/%00", "/%00")]
+        {
+            assert_eq!(as_requests_are(written.to_owned()), expected);
+        }
+    }
+}
