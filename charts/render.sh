@@ -9,7 +9,10 @@ helm=$(realpath --no-symlinks "$1")
 cd "$(dirname "$0")"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir "$work/golden"
+mkdir -p "$work/golden" "$work/tidegate/files"
+# The one that the controller's tests are held against.
+cp ../crates/kubernetes/crds/gatewayparameters.yaml "$work/tidegate/files/"
+if [ -n "${UPDATE:-}" ]; then cp "$work/tidegate/files/gatewayparameters.yaml" tidegate/files/; fi
 
 render() { # render ARGUMENT...
   "$helm" template tidegate tidegate --namespace tidegate-system --kube-version 1.37 "$@" | sed 's/[[:space:]]*$//'
@@ -35,7 +38,7 @@ while IFS='|' read -r setting expected; do
   fi
 done <golden/refused.txt
 
-for file in install.yaml golden/*.values.yaml; do
+for file in install.yaml tidegate/files/gatewayparameters.yaml golden/*.values.yaml; do
   file=${file%.values.yaml}
   file=${file%.yaml}.yaml
   if [ -n "${UPDATE:-}" ]; then
