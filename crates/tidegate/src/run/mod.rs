@@ -3,7 +3,7 @@
 pub(crate) mod admin;
 mod control;
 mod live;
-mod log;
+pub(crate) mod log;
 mod overview;
 mod programmed;
 pub(crate) mod times;
