@@ -8,14 +8,15 @@ use tidegate_plan::{
     Upstream,
 };
 
-use crate::Ending;
 use crate::observe::TrafficStats;
 use crate::serving::Serving;
 use crate::tls::{Client, Codec, Identity};
 use crate::upstream::{Backend, Cycle};
+use crate::{Bounds, Ending};
 
 #[derive(Clone, Default)]
 pub(crate) struct Snapshot {
+    pub(crate) bounds: Arc<Bounds>,
     pub(crate) tables: Tables,
     pub(crate) backends: SharedMap<BackendId, Arc<Backend>>,
     /// How far each rule with several backends has dealt its weights.

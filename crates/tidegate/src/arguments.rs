@@ -1,5 +1,6 @@
 //! What can be written on the command line.
 
+mod proxy;
 mod run;
 
 use std::net::IpAddr;
@@ -8,6 +9,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+use crate::arguments::proxy::PROXY_EXAMPLES;
+pub(crate) use crate::arguments::proxy::Proxy;
 pub(crate) use crate::arguments::run::{AccessLog, LogFormat, Refused, Run, Status};
 use crate::arguments::run::{REFUSED_EXAMPLES, RUN_EXAMPLES, STATUS_EXAMPLES};
 
@@ -92,6 +95,9 @@ pub(crate) enum Command {
     /// Serve manifests on this machine and follow their changes
     #[command(after_help = RUN_EXAMPLES)]
     Run(Box<Run>),
+    /// Serve one Gateway of a cluster, as its controller says
+    #[command(after_help = PROXY_EXAMPLES)]
+    Proxy(Box<Proxy>),
     /// Show the objects that a running Tidegate serves, with their status
     #[command(after_help = STATUS_EXAMPLES)]
     Status(Status),

@@ -13,6 +13,7 @@ mod layout;
 mod manual;
 mod meaning;
 mod output;
+mod proxy;
 mod run;
 mod source;
 mod words;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
     let mut terminal = Terminal::new();
     let outcome = match &arguments.command {
         Command::Run(options) => run::run(options, &mut terminal),
+        Command::Proxy(options) => proxy::run(options),
         Command::Status(options) => ask::status(options, &mut terminal),
         Command::Refused(options) => ask::refused(options, &mut terminal),
         Command::Check(options) => check::run(options, &mut terminal),

@@ -29,7 +29,7 @@ impl Worker {
         self.udp.replanned();
         if self.sweep.as_ref().is_none_or(|sweep| sweep.reach == Reach::Removed) {
             self.sweep =
-                Some(Sweep { next: 0, reach: Reach::Removed, time: self.shared.settings.bounds.drain_time });
+                Some(Sweep { next: 0, reach: Reach::Removed, time: self.kit.snapshot.bounds.drain_time });
         }
         self.continue_sweep();
     }
