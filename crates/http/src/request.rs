@@ -146,6 +146,10 @@ fn settle_target(parts: &mut Parts) -> Result<(), BadRequest> {
         let kept = std::mem::take(&mut parts.uri).into_parts().path_and_query;
         let target = changed.transpose()?.or(kept).unwrap_or(PathAndQuery::from_static("/"));
         parts.uri = target.into();
+        // All that there was behind the authority may have been a fragment, which is no part of a target.
+        if parts.uri.path().is_empty() {
+            parts.uri = Uri::from_static("/");
+        }
     }
     Ok(())
 }
@@ -237,6 +241,7 @@ mod tests {
             ("GET", "/a/../b//c?x", Version::HTTP_11, &host, Ok("/b/c?x")),
             ("GET", "http://a.test/a/./b?x", Version::HTTP_11, &host, Ok("/a/b?x")),
             ("GET", "http://a.test?x", Version::HTTP_11, &host, Ok("/?x")),
+            ("GET", "http://a.test#x", Version::HTTP_11, &host, Ok("/")),
             ("GET", "http://A.TEST:80/a", Version::HTTP_11, &host, Ok("/a")),
             ("GET", "https://a.test/a", Version::HTTP_2, &[], Ok("/a")),
             ("OPTIONS", "*", Version::HTTP_11, &host, Ok("*")),

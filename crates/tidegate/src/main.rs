@@ -7,12 +7,14 @@ mod arguments;
 mod ask;
 mod check;
 mod conditions;
+mod controller;
 mod diff;
 mod explain;
 mod layout;
 mod manual;
 mod meaning;
 mod output;
+mod proxy;
 mod run;
 mod source;
 mod words;
@@ -30,6 +32,8 @@ fn main() -> ExitCode {
     let mut terminal = Terminal::new();
     let outcome = match &arguments.command {
         Command::Run(options) => run::run(options, &mut terminal),
+        Command::Controller(options) => controller::run(options),
+        Command::Proxy(options) => proxy::run(options),
         Command::Status(options) => ask::status(options, &mut terminal),
         Command::Refused(options) => ask::refused(options, &mut terminal),
         Command::Check(options) => check::run(options, &mut terminal),

@@ -45,6 +45,15 @@ fn every_flag_of_run_is_told() {
 }
 
 #[test]
+fn every_flag_of_proxy_is_told() {
+    let help = String::from_utf8(tidegate(&["proxy", "--help"]).output().unwrap().stdout).unwrap();
+    let common = ["--help", "--color"].map(str::to_owned).into();
+    let there: BTreeSet<String> = flags(&help).difference(&common).cloned().collect();
+    assert!(there.len() > 10, "{there:?}");
+    assert_eq!(there.difference(&flags(&document("link.md"))).collect::<Vec<_>>(), Vec::<&String>::new());
+}
+
+#[test]
 fn every_ending_is_told() {
     let text = document("observability.md");
     let (_, endings) = text.split_once("## Endings").unwrap();

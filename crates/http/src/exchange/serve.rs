@@ -138,8 +138,8 @@ async fn through(
     let body_time = if is_grpc { bounds.idle_time } else { bounds.body_time };
     let keep = if found.prepared.keeps_bodies { bounds.retry_size } else { 0 };
     let source = Source::new(incoming, exchange, keep, body_time);
-    exchange.tie.forwarded.announce(&mut parts.headers);
     hop::strip_request(&mut parts.headers);
+    exchange.tie.forwarded.announce(&mut parts.headers);
     // The client is told to go on when the backend wants its body.
     parts.headers.remove(header::EXPECT);
     parts.extensions.clear();

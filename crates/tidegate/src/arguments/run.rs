@@ -40,7 +40,7 @@ Examples:
 
 Exit status: 0 it was told, 2 nobody answers.";
 
-const ADMIN: &str = "127.0.0.1:9900";
+pub(super) const ADMIN: &str = "127.0.0.1:9900";
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {
@@ -196,7 +196,7 @@ struct BoundOptions {
     drain: Option<Duration>,
 }
 
-fn time(text: &str) -> Result<Duration, String> {
+pub(super) fn time(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|_| "write a time such as 500ms, 10s, 5m or 1h".to_owned())
 }
 
