@@ -11,7 +11,7 @@ stage() {
 }
 
 case $1 in
-  caps) echo passthrough ecdsa rsa http https h2 grpc routes udp reload reload-http 10k ;;
+  caps) echo passthrough ecdsa rsa http https h2 h2c grpc routes udp reload reload-http 10k ;;
   version) "$envoy" --version | sed -n 's|.*version: [^/]*/\([^/]*\)/.*|\1|p' ;;
   start)
     stage "$2"

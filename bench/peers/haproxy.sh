@@ -13,7 +13,7 @@ put() {
 }
 
 case $1 in
-  caps) echo passthrough splice runtime runtime-http ecdsa rsa http https h2 grpc routes reload reload-http 10k 100k ;;
+  caps) echo passthrough splice runtime runtime-http ecdsa rsa http https h2 h2c grpc routes reload reload-http 10k 100k ;;
   version) "$haproxy" -v | sed -n 's/^HAProxy version \([^ -]*\).*/\1/p' ;;
   start)
     put "$2"

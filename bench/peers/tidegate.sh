@@ -6,7 +6,7 @@ cd "$(dirname "$0")/../generated"
 tidegate=${TIDEGATE:-../../target/release/tidegate}
 
 case $1 in
-  caps) echo passthrough ecdsa rsa http https h2 grpc routes reload-http udp udp-one-answer reload 10k 100k ;;
+  caps) echo passthrough ecdsa rsa http https h2 h2c grpc routes reload-http udp udp-one-answer reload 10k 100k ;;
   version) "$tidegate" version | sed -n '1s/^tidegate //p' ;;
   start)
     rm -f "tidegate/$2/new.yaml" "tidegate/$2/webnew.yaml" running/tidegate.log
