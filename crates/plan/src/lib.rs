@@ -16,6 +16,7 @@ mod id;
 mod listener;
 mod name;
 mod of_gateway;
+mod path;
 mod pattern;
 mod reason;
 mod refusing;
@@ -46,6 +47,7 @@ pub use id::{
 };
 pub use listener::{Certificate, ClientCertificates, Gateway, Handling, Listener, ServerTls, Transport};
 pub use name::Name;
+pub use path::{PathError, normal_path};
 pub use pattern::{Pattern, PatternError};
 pub use reason::Reason;
 pub use rewrite::Redirected;

@@ -10,7 +10,8 @@ use tidegate_plan::{
     ListenerHandle, Plan, Route, RouteId, Rules, Upstream,
 };
 
-use crate::observe::{ListenerStats, TrafficStats};
+use crate::Bounds;
+use crate::observe::{ListenerStats, RequestStats, TrafficStats};
 use crate::ports::Ports;
 use crate::serving::Serving;
 use crate::shared::Shared;
@@ -37,7 +38,7 @@ impl Control {
     pub(crate) fn new(shared: Arc<Shared>, ports: Ports, names: Names, secret: TicketSecret) -> Self {
         Self {
             place: Place::new(&shared.settings),
-            snapshot: Snapshot::default(),
+            snapshot: Snapshot { bounds: Arc::new(shared.settings.bounds.clone()), ..Snapshot::default() },
             ports,
             keys: Keys::default(),
             secret,
@@ -81,6 +82,17 @@ impl Control {
         if fragments.iter().any(|id| matches!(id, FragmentId::Listener(_) | FragmentId::Route(_))) {
             self.ports.sweep();
         }
+    }
+
+    /// How much is too much from now on.
+    pub(crate) fn bound(&mut self, bounds: Bounds) {
+        self.shared.flows.limit(bounds.udp_flows);
+        self.snapshot.bounds = Arc::new(bounds);
+        self.publish();
+    }
+
+    pub(crate) fn bounds(&self) -> &Arc<Bounds> {
+        &self.snapshot.bounds
     }
 
     /// Tries again what could not be opened.
@@ -145,6 +157,7 @@ impl Control {
             FragmentId::Route(id) => {
                 self.snapshot.cycles.forget(id);
                 self.snapshot.routes.forget(id);
+                self.snapshot.requests.forget(id);
             }
             FragmentId::Backend(id) => {
                 self.forget_addresses(id);
@@ -176,9 +189,15 @@ impl Control {
             Rules::Stream(rule) => vec![&rule.backends],
         };
         let id: &RouteId = &route.id;
-        if self.snapshot.routes.of(id).is_none() {
-            let stats = TrafficStats::new(self.shared.settings.workers);
-            self.snapshot.routes.insert(id.clone(), Arc::new(stats));
+        let workers = self.shared.settings.workers;
+        match &route.rules {
+            Rules::Stream(_) if self.snapshot.routes.of(id).is_none() => {
+                self.snapshot.routes.insert(id.clone(), Arc::new(TrafficStats::new(workers)));
+            }
+            Rules::Http(_) | Rules::Grpc(_) if self.snapshot.requests.of(id).is_none() => {
+                self.snapshot.requests.insert(id.clone(), Arc::new(RequestStats::new(workers)));
+            }
+            _ => {}
         }
         if groups.iter().all(|group| group.0.len() < 2) {
             self.snapshot.cycles.forget(id);

@@ -10,7 +10,7 @@ use crate::http::HttpEngine;
 use crate::observe::{Counters, Journal};
 use crate::snapshot::Snapshot;
 use crate::sources::Sources;
-use crate::{Ending, Settings};
+use crate::{Bounds, Ending, Settings};
 
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
@@ -31,7 +31,10 @@ impl Shared {
         Self {
             counters: (0..settings.workers).map(|_| Arc::default()).collect(),
             journal: Journal::default(),
-            snapshot: Arc::default(),
+            snapshot: Arc::new(ArcSwap::from_pointee(Snapshot {
+                bounds: Arc::new(settings.bounds.clone()),
+                ..Snapshot::default()
+            })),
             http,
             active: AtomicUsize::new(0),
             sources: Sources::default(),
@@ -41,8 +44,7 @@ impl Shared {
     }
 
     /// Takes a place for a connection, or says why there is none.
-    pub(crate) fn enter(&self, source: IpAddr) -> Result<(), Ending> {
-        let bounds = &self.settings.bounds;
+    pub(crate) fn enter(&self, source: IpAddr, bounds: &Bounds) -> Result<(), Ending> {
         if self.active.fetch_add(1, Relaxed) >= bounds.connections {
             self.active.fetch_sub(1, Relaxed);
             return Err(Ending::TooManyConnections);

@@ -45,6 +45,15 @@ fn every_flag_of_run_is_told() {
 }
 
 #[test]
+fn every_flag_of_proxy_is_told() {
+    let help = String::from_utf8(tidegate(&["proxy", "--help"]).output().unwrap().stdout).unwrap();
+    let common = ["--help", "--color"].map(str::to_owned).into();
+    let there: BTreeSet<String> = flags(&help).difference(&common).cloned().collect();
+    assert!(there.len() > 10, "{there:?}");
+    assert_eq!(there.difference(&flags(&document("link.md"))).collect::<Vec<_>>(), Vec::<&String>::new());
+}
+
+#[test]
 fn every_ending_is_told() {
     let text = document("observability.md");
     let (_, endings) = text.split_once("## Endings").unwrap();
@@ -119,6 +128,18 @@ fn every_bound_has_its_row_with_its_default() {
         ("--lifetime TIME", bounds.lifetime.map_or("for ever".to_owned(), shown)),
         ("--max-udp-flows N", bounds.udp_flows.to_string()),
         ("--udp-idle-time TIME", shown(bounds.udp_idle_time)),
+        ("--header-time TIME", shown(bounds.header_time)),
+        ("--header-size BYTES", bounds.header_size.to_string()),
+        ("--max-headers N", bounds.header_count.to_string()),
+        ("--uri-size BYTES", bounds.uri_size.to_string()),
+        ("--keep-alive-time TIME", shown(bounds.keep_alive_time)),
+        ("--body-time TIME", shown(bounds.body_time)),
+        ("--max-streams N", bounds.streams.to_string()),
+        ("--max-resets N", bounds.resets.to_string()),
+        ("--max-idle-upstream N", bounds.idle_upstream.to_string()),
+        ("--idle-upstream-time TIME", shown(bounds.idle_upstream_time)),
+        ("--retry-size BYTES", bounds.retry_size.to_string()),
+        ("--max-mirrors N", bounds.mirrors.to_string()),
         ("--drain TIME", shown(bounds.drain_time)),
     ] {
         assert!(text.contains(&format!("| `{flag}` | {default} |")), "{flag}: {default}");

@@ -111,7 +111,7 @@ impl Worker {
         let local = if bound.ip().is_unspecified() { stream.local().unwrap_or(bound) } else { bound };
         let facts = Facts::new(client, local, port, self.kit.wall, self.kit.now);
         self.kit.counters().accepted();
-        if let Err(ending) = self.shared.enter(client.ip()) {
+        if let Err(ending) = self.shared.enter(client.ip(), &self.kit.snapshot.bounds) {
             // Without a word: the client has not said anything either.
             stream.reset();
             return self.turn_away(&facts, ending);
@@ -153,14 +153,15 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::Settings;
+    use crate::http::Nobody;
     use crate::net::open_tcp;
     use crate::shared::Shared;
-    use crate::{Settings, Unavailable};
 
     /// More than one batch. They are answered by a plan without listeners, which is an end and no reset.
     #[test]
     fn what_waits_is_accepted_before_the_socket_is_closed() {
-        let shared = Shared::new(Settings { workers: 1, ..Settings::default() }, Box::new(Unavailable));
+        let shared = Shared::new(Settings { workers: 1, ..Settings::default() }, Box::new(Nobody));
         let mut worker = Worker::new(0, Arc::new(shared), None).unwrap();
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let socket = open_tcp(any, 1, false, false).unwrap().remove(0);
