@@ -21,6 +21,8 @@ use crate::authority;
 use crate::settings::LinkAddress;
 use crate::tokens::Reviews;
 
+/// How often the link's Service is looked at.
+const LOOK: Duration = Duration::from_secs(30);
 /// How often the CA is looked after.
 const CARE: Duration = Duration::from_secs(3600);
 
@@ -146,15 +148,19 @@ impl Controller {
                 }
                 return;
             }
-            LinkAddress::Service(_) if self.link_address.is_some() => return,
+            LinkAddress::Service(_) if self.link_address.is_some() && self.link_looked.elapsed() < LOOK => {
+                return;
+            }
             LinkAddress::Service(name) => name,
         };
         let api: Api<Service> = Api::namespaced(self.client.clone(), &self.settings.namespace);
+        self.link_looked = Instant::now();
         match api.get_opt(name).await {
             Ok(service) => {
-                self.link_address = service.as_ref().and_then(address);
-                if self.link_address.is_some() {
-                    self.dirty.all_planes = true;
+                let found = service.as_ref().and_then(address);
+                if found.is_some() {
+                    self.dirty.all_planes |= self.link_address != found;
+                    self.link_address = found;
                 } else {
                     self.log.error(
                         "link-failed",
