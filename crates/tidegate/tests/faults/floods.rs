@@ -141,7 +141,8 @@ fn rapid_reset() {
 /// CVE-2025-8671: the client does what makes the server reset the stream.
 #[test]
 fn made_you_reset() {
-    let ways: [(&str, fn(u32) -> Frame); 3] = [
+    type Way = fn(u32) -> Frame;
+    let ways: [(&str, Way); 3] = [
         ("a window that grows by nothing", |stream| Frame::new(WINDOW_UPDATE, 0, stream, [0; 4])),
         ("a window that grows too far", |stream| {
             Frame::new(WINDOW_UPDATE, 0, stream, [0x7f, 0xff, 0xff, 0xff])
