@@ -380,6 +380,18 @@ fn bounds(asked: &BoundParameters) -> BoundSettings {
         lifetime: time(asked.lifetime),
         udp_flows: count(asked.max_udp_flows.map(Whole::get)),
         udp_idle_time: time(asked.udp_idle_time),
+        header_time: time(asked.header_time),
+        header_size: count(asked.header_size.map(Whole::get)),
+        header_count: count(asked.max_headers.map(Whole::get)),
+        uri_size: count(asked.uri_size.map(Whole::get)),
+        keep_alive_time: time(asked.keep_alive_time),
+        body_time: time(asked.body_time),
+        streams: asked.max_streams.and_then(|count| u32::try_from(count.get()).ok()),
+        resets: count(asked.max_resets.map(Whole::get)),
+        idle_upstream: count(asked.max_idle_upstream.map(Whole::get)),
+        idle_upstream_time: time(asked.idle_upstream_time),
+        retry_size: count(asked.retry_size.map(Whole::get)),
+        mirrors: count(asked.max_mirrors.map(Whole::get)),
         drain_time: time(asked.drain),
     }
 }

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use tidegate_http::Options as HttpOptions;
+use tidegate_http::networks::Network;
 use tidegate_proxy::{Bounds, Settings};
 
 use crate::arguments::run::{ADMIN, time};
@@ -67,9 +69,20 @@ pub(crate) struct Proxy {
     /// The zone of this machine; backends that prefer close endpoints take those in it first
     #[arg(long, value_name = "ZONE")]
     zone: Option<String>,
+    /// A network of proxies whose word about their clients counts (X-Forwarded-For and its like); may be repeated
+    #[arg(long, value_name = "NETWORK")]
+    trust_proxy: Vec<Network>,
+    /// Name the reason in a header of every error answer
+    #[arg(long)]
+    error_reasons: bool,
 }
 
 impl Proxy {
+    /// What the HTTP engine is told.
+    pub(crate) fn http(&self) -> std::io::Result<HttpOptions> {
+        HttpOptions::new(self.trust_proxy.iter().copied().collect(), self.error_reasons)
+    }
+
     /// What the data plane is told at first. `forbidden` is where Tidegate itself answers.
     pub(crate) fn settings(&self, forbidden: Vec<SocketAddr>) -> Settings {
         let default = Settings::default();

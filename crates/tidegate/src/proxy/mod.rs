@@ -7,8 +7,7 @@ mod settings;
 use std::sync::Arc;
 use std::thread;
 
-use tidegate_http::networks::Networks;
-use tidegate_http::{Engine, Options};
+use tidegate_http::Engine;
 use tidegate_link::{Client, ClientOptions};
 use tidegate_plan::Capability;
 use tidegate_proxy::Proxy;
@@ -54,7 +53,7 @@ async fn serve(options: &arguments::Proxy) -> Result<(Outcome, Arc<Live>), Error
     let bounds = settings.bounds.clone();
     let lines =
         access_log(&options.access_log, options.log_format).map_err(failed("cannot write the access log"))?;
-    let http = Options::new(Networks::default(), false).map_err(failed("cannot start the HTTP engine"))?;
+    let http = options.http().map_err(failed("cannot start the HTTP engine"))?;
     let proxy = Proxy::start(settings, lines, Box::new(Engine::new(http)))
         .map_err(failed("cannot start the data plane"))?;
     let live = Arc::new(Live::new(proxy));
