@@ -44,10 +44,15 @@ demo: debian ## real servers, Tidegate in front of them, and what happens; DEMO=
 test: debian lint ## everything that needs neither Go nor a cluster
 	cargo test --workspace --quiet
 
-integration: debian ## with parts that Go fetches: the manifests of the official conformance suite, h2spec, gRPC
+integration: debian ## with parts that Go fetches: the official suite's manifests, h2spec, gRPC, a real API server
 	cargo build --quiet --package tidegate
 	conformance/manifests.sh target/debug/tidegate
 	tools/http/integration.sh target/debug/tidegate
+	conformance/cluster/build.sh
+	for channel in standard experimental; do \
+	  TIDEGATE_APISERVER_BIN=$(CURDIR)/.cache/cluster/bin TIDEGATE_CRDS=$(CURDIR)/.cache/cluster/crds/$$channel \
+	    cargo test --quiet --package tidegate-kubernetes --test apiserver -- --ignored || exit 1; \
+	done
 
 conformance: debian ## the official suite in a cluster of its own (conformance/README.md; CHANNEL, RUN, KEEP, PROFILE)
 	conformance/run.sh
