@@ -12,6 +12,7 @@ mod kinds;
 mod lease;
 mod log;
 mod metrics;
+mod nodes;
 mod planes;
 mod programmed;
 mod settings;

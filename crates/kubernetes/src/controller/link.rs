@@ -118,6 +118,7 @@ impl Controller {
         }
         self.care_for_authority().await;
         self.find_link().await;
+        self.find_nodes().await;
     }
 
     async fn care_for_authority(&mut self) {

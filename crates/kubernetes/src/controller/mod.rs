@@ -26,6 +26,7 @@ use crate::kinds;
 use crate::lease::Election;
 use crate::log::Log;
 use crate::metrics::Metrics;
+use crate::nodes::Nodes;
 use crate::planes::{Keeper, Planes};
 use crate::settings::{ADMIN_PORT, HEALTH_PORT, Settings};
 use crate::status::{StatusWriter, Statuses};
@@ -107,6 +108,7 @@ pub async fn run(
         sightings,
         translator: Translator::new(translate),
         data: Data::default(),
+        nodes: Nodes::default(),
         watches: BTreeMap::new(),
         statuses,
         planes,
@@ -141,6 +143,7 @@ struct Controller {
     sightings: mpsc::Sender<Sighting>,
     translator: Translator,
     data: Data,
+    nodes: Nodes,
     watches: BTreeMap<Kind, Watching>,
     statuses: Statuses,
     planes: Planes,

@@ -8,7 +8,7 @@ mod names;
 mod objects;
 mod state;
 
-pub(crate) use exposure::{Addresses, addresses, exposures};
+pub(crate) use exposure::{Addresses, MAX_ADDRESSES, Reached, Way, addresses, exposures};
 pub(crate) use keep::Keeper;
 pub(crate) use names::plane as plane_name;
 pub(crate) use objects::Plane;
