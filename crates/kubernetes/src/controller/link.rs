@@ -66,6 +66,9 @@ impl Controller {
         self.published.clear();
         self.reports.clear();
         self.served.clear();
+        self.left_alone.clear();
+        self.leads_since = leads.then(Instant::now);
+        self.has_taken_over = false;
         self.dirty.everything = true;
         if leads {
             self.open_link().await;
@@ -119,6 +122,7 @@ impl Controller {
         self.care_for_authority().await;
         self.find_link().await;
         self.find_nodes().await;
+        self.end_takeover();
     }
 
     async fn care_for_authority(&mut self) {

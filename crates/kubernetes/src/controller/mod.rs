@@ -1,6 +1,7 @@
 //! The controller: changes come in, and in turns plan, statuses and data planes are brought in line with them.
 
 mod link;
+mod takeover;
 mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -119,6 +120,9 @@ pub async fn run(
         unread: BTreeMap::new(),
         is_fetching_again: false,
         leading: false,
+        leads_since: None,
+        has_taken_over: false,
+        left_alone: BTreeSet::new(),
         term: None,
         link_address: None,
         link_looked: Instant::now(),
@@ -157,6 +161,11 @@ struct Controller {
     unread: BTreeMap<ObjectKey, String>,
     is_fetching_again: bool,
     leading: bool,
+    leads_since: Option<Instant>,
+    /// Whether data planes have come over from the leader before, or had the time to.
+    has_taken_over: bool,
+    /// Statuses that are as the leader before left them.
+    left_alone: BTreeSet<ObjectKey>,
     /// While this replica leads: the link.
     term: Option<Term>,
     link_address: Option<SocketAddr>,

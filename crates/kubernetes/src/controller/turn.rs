@@ -207,6 +207,9 @@ impl Controller {
             self.served.remove(key);
         }
         for gateway in gateways {
+            if self.leave_alone(&gateway) {
+                continue;
+            }
             for (key, status) in self.programmed(&gateway) {
                 if self.served.get(&key) != Some(&status) {
                     self.served.insert(key.clone(), status);
@@ -247,7 +250,7 @@ impl Controller {
     }
 
     /// The addresses of a Gateway, how many of its Pods are ready, and how many addresses it asks for.
-    fn reached(&self, gateway: &ObjectName) -> (Addresses, usize, usize) {
+    pub(super) fn reached(&self, gateway: &ObjectName) -> (Addresses, usize, usize) {
         let Some(asked) = self.translator.translation().infrastructure.get(gateway) else {
             return Default::default();
         };
@@ -301,7 +304,7 @@ impl Controller {
     }
 
     fn write_status(&self, key: ObjectKey) {
-        if !kinds::has_status(key.kind) {
+        if !kinds::has_status(key.kind) || self.left_alone.contains(&key) {
             return;
         }
         let translated = self.translator.translation().statuses.get(&key);
