@@ -2,6 +2,7 @@
 
 mod link;
 mod takeover;
+mod told;
 mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
