@@ -6,6 +6,8 @@ mod keep;
 mod kind;
 mod names;
 mod objects;
+mod scale;
+mod service;
 mod state;
 
 pub(crate) use exposure::{Addresses, MAX_ADDRESSES, Reached, Way, addresses, exposures};
