@@ -15,6 +15,7 @@ mod metrics;
 mod nodes;
 mod planes;
 mod programmed;
+pub mod remote;
 mod settings;
 mod status;
 mod tokens;

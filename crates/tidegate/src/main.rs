@@ -6,6 +6,7 @@
 mod arguments;
 mod ask;
 mod check;
+mod cluster;
 mod conditions;
 mod controller;
 mod diff;

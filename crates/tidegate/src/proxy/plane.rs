@@ -53,6 +53,12 @@ impl DataPlane for Plane {
                 None => link.fragments.remove(id),
             };
         }
+        for id in &changed.endpoints {
+            match plan.endpoints.get(id) {
+                Some(endpoints) => link.endpoints.insert(id.clone(), Arc::clone(endpoints)),
+                None => link.endpoints.remove(id),
+            };
+        }
     }
 
     fn listeners(&mut self, plan: &Plan) -> BTreeMap<ListenerId, Result<(), String>> {
