@@ -27,14 +27,14 @@ ROWS ?=
 
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help demo test integration conformance image chart lint golden bench bench-cluster bench-decide fuzz debian
+.PHONY: help demo test integration integration-cluster conformance image chart lint golden bench bench-cluster bench-decide fuzz debian
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 22
 
 demo: NEEDED := $(FOR_DEMO)
 test integration: NEEDED := $(FOR_TEST)
-conformance chart bench-cluster: NEEDED := $(FOR_CLUSTER)
+conformance integration-cluster chart bench-cluster: NEEDED := $(FOR_CLUSTER)
 image: NEEDED := jq:jq
 
 demo: debian ## real servers, Tidegate in front of them, and what happens; DEMO=once ends by itself
@@ -53,6 +53,9 @@ integration: debian ## with parts that Go fetches: the official suite's manifest
 	  TIDEGATE_APISERVER_BIN=$(CURDIR)/.cache/cluster/bin TIDEGATE_CRDS=$(CURDIR)/.cache/cluster/crds/$$channel \
 	    cargo test --quiet --package tidegate-kubernetes --test apiserver -- --ignored || exit 1; \
 	done
+
+integration-cluster: debian ## in a cluster of its own: rights, commands, shapes of data planes, faults under load (ONLY, KEEP, PROFILE)
+	conformance/integration.sh
 
 conformance: debian ## the official suite in a cluster of its own (conformance/README.md; CHANNEL, RUN, KEEP, PROFILE)
 	conformance/run.sh
