@@ -24,6 +24,9 @@ pub struct Setback {
     pub count: u32,
     pub since: Seconds,
     pub wait: Seconds,
+    /// What the CA asked for.
+    #[serde(default)]
+    pub at_least: Seconds,
     pub message: String,
 }
 
@@ -40,13 +43,13 @@ impl Setback {
         let count = before.map_or(0, |before| before.count).saturating_add(1);
         let doubled = steps.first.saturating_mul(1 << (count - 1).min(20)).min(steps.last);
         let jitter = below(hash(&[whose, &count.to_string()]), doubled / 5);
-        Self { count, since: now, wait: (doubled - jitter).max(at_least), message }
+        Self { count, since: now, wait: doubled - jitter, at_least, message }
     }
 
     /// When to try again. A certificate in use that ends before long does not wait for the whole time.
     pub(crate) fn until(&self, expiry: Option<Seconds>) -> Seconds {
         let patience = expiry.map_or(Seconds::MAX, |expiry| ((expiry - self.since) / 4).max(900));
-        self.since + self.wait.min(patience)
+        self.since + self.wait.min(patience).max(self.at_least)
     }
 
     /// A clock that went back must not keep anybody waiting for the time it went back by.
@@ -55,7 +58,7 @@ impl Setback {
     }
 
     pub(crate) const fn is_forgotten(&self, now: Seconds) -> bool {
-        now - self.since > 2 * self.wait + 2 * DAY
+        now - self.since > 2 * self.wait + self.at_least + 2 * DAY
     }
 }
 
@@ -84,7 +87,7 @@ mod tests {
 
     #[test]
     fn an_expiry_that_is_near_shortens_the_wait() {
-        let long = Setback { count: 12, since: 0, wait: DAY, message: String::new() };
+        let long = Setback { count: 12, since: 0, wait: DAY, at_least: 0, message: String::new() };
         assert_eq!(long.until(None), DAY);
         assert_eq!(long.until(Some(8 * HOUR)), 2 * HOUR);
         assert_eq!(long.until(Some(60)), 900);

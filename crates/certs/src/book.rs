@@ -10,6 +10,9 @@ use crate::backoff::{self, Setback};
 use crate::ledger::Charge;
 use crate::{Demand, Held, Issuer, Ledger, Policies, Seconds, Suggestion, registered_domain};
 
+/// How long an issuer is left alone that said that somebody asked too much.
+const LIMITED: Seconds = 600;
+
 #[derive(Clone, Debug, Default)]
 pub struct Book {
     pub(crate) held: BTreeMap<ObjectName, Held>,
@@ -53,6 +56,13 @@ pub enum Failure {
     /// The order as such was refused.
     #[error("{0}")]
     Order(String),
+    /// Too much was asked for, of this CA or for these names; it rarely says which.
+    #[error("{message}")]
+    Limited {
+        message: String,
+        /// How long it wants these names not to come back.
+        wait: Seconds,
+    },
     /// It has nothing to do with this order: the CA cannot be reached, is in trouble, or asks for patience.
     #[error("{message}")]
     Issuer {
@@ -98,9 +108,21 @@ impl Book {
         &self.ledger
     }
 
+    /// For one that starts again: names that were asked for before need not be gathered again.
+    pub fn remember(&mut self, intent: &Order, begun: Seconds) {
+        for name in &intent.asked {
+            self.seen.insert((intent.target.clone(), name.clone()), begun);
+        }
+    }
+
+    /// An order is about to be gone on with that was paid for before.
+    pub fn resume(&mut self, order: &Order) {
+        self.orders.insert(order.secret.clone(), order.clone());
+    }
+
     /// An order is about to be made: from here on it counts.
     pub fn begin(&mut self, order: &Order, demand: &Demand, policies: &Policies, now: Seconds) {
-        self.orders.insert(order.secret.clone(), order.clone());
+        self.resume(order);
         let counts = policies.get(&order.issuer).is_some_and(|policy| policy.budgets.is_some());
         if order.why == Why::NewNames && counts {
             let charge = charge(order, demand, now);
@@ -124,37 +146,49 @@ impl Book {
         match failure {
             Failure::Names(names) => {
                 for (name, message) in names {
-                    self.set_aside(&order.issuer, name, message, now);
+                    self.set_aside(&order.issuer, name, message, 0, now);
                 }
             }
             Failure::Order(message) => {
                 for name in &order.asked {
-                    self.set_aside(&order.issuer, name, message, now);
+                    self.set_aside(&order.issuer, name, message, 0, now);
                 }
+            }
+            // These names wait as they were told to. Others may have nothing to do with it: they find out soon.
+            Failure::Limited { message, wait } => {
+                for name in &order.asked {
+                    self.set_aside(&order.issuer, name, message, *wait, now);
+                }
+                self.hold(&order.issuer, message, (*wait).min(LIMITED), now);
             }
             Failure::Issuer { message, wait } => {
                 let before = self.ledger.holds.get(&order.issuer);
                 // Several orders that were under way fail for one and the same reason, which counts once.
-                if wait.is_none() && before.is_some_and(|hold| hold.until(None) > now) {
-                    return;
+                if wait.is_some() || before.is_none_or(|hold| hold.until(None) <= now) {
+                    self.hold(&order.issuer, message, wait.unwrap_or(0), now);
                 }
-                let setback = Setback::after(
-                    before,
-                    backoff::ISSUER,
-                    now,
-                    wait.unwrap_or(0),
-                    message.clone(),
-                    &order.issuer.to_string(),
-                );
-                self.ledger.holds.insert(order.issuer.clone(), setback);
             }
         }
     }
 
-    fn set_aside(&mut self, issuer: &Issuer, name: &Hostname, message: &str, now: Seconds) {
+    fn hold(&mut self, issuer: &Issuer, message: &str, at_least: Seconds, now: Seconds) {
+        let before = self.ledger.holds.get(issuer);
+        let whose = issuer.to_string();
+        let setback = Setback::after(before, backoff::ISSUER, now, at_least, message.to_owned(), &whose);
+        self.ledger.holds.insert(issuer.clone(), setback);
+    }
+
+    fn set_aside(
+        &mut self,
+        issuer: &Issuer,
+        name: &Hostname,
+        message: &str,
+        at_least: Seconds,
+        now: Seconds,
+    ) {
         let key = (issuer.clone(), name.clone());
         let before = self.ledger.aside.get(&key);
-        let setback = Setback::after(before, backoff::NAME, now, 0, message.to_owned(), name.as_str());
+        let setback = Setback::after(before, backoff::NAME, now, at_least, message.to_owned(), name.as_str());
         self.ledger.aside.insert(key, setback);
     }
 

@@ -211,7 +211,7 @@ mod tests {
     fn it_is_kept_as_it_is() {
         let mut ledger = Ledger::default();
         ledger.charge(charge(10, "a", "example.org"));
-        let setback = Setback { count: 1, since: 2, wait: 3, message: "no".to_owned() };
+        let setback = Setback { count: 1, since: 2, wait: 3, at_least: 0, message: "no".to_owned() };
         ledger.holds.insert(Issuer::acme(), setback.clone());
         ledger.aside.insert((Issuer::Embedded, Hostname::parse("a.example").unwrap()), setback);
         let text = serde_json::to_string(&ledger).unwrap();

@@ -45,7 +45,7 @@ impl<'a> View<'a> {
             for name in one.names.iter().filter(|name| target.names.contains_key(name)) {
                 known.insert(name);
                 let newest = |other: &&Held| (other.not_after, &other.secret) < (one.not_after, &one.secret);
-                if one.is_good(now) && responsible.get(name).is_none_or(|other| newest(other)) {
+                if one.is_good(now) && responsible.get(name).is_none_or(newest) {
                     responsible.insert(name, one);
                 }
             }
