@@ -12,7 +12,12 @@ FUZZ_SECONDS ?= 60
 FOR_DEMO := gcc:gcc openssl:openssl curl:curl socat:socat
 FOR_TEST := $(FOR_DEMO) jq:jq psql:postgresql-client initdb:postgresql redis-server:redis-server \
 	redis-cli:redis-tools mosquitto:mosquitto mosquitto_pub:mosquitto-clients dnsmasq:dnsmasq-base \
-	dig:bind9-dnsutils dropbear:dropbear-bin
+	dig:bind9-dnsutils dropbear:dropbear-bin nginx:nginx
+
+# A cluster, its images and the suite (conformance/README.md).
+FOR_CLUSTER := jq:jq openssl:openssl curl:curl containerd:containerd runc:runc nft:nftables conntrack:conntrack \
+	ip:iproute2 sysctl:procps unshare:util-linux nsenter:util-linux modprobe:kmod \
+	/usr/lib/cni/bridge:containernetworking-plugins
 
 # Of `make bench`: less than 15 minutes on two cores with Debian's peers. A row is measured SECONDS in each round.
 ROUNDS ?= 3
@@ -22,13 +27,15 @@ ROWS ?=
 
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help demo test integration lint golden bench bench-decide fuzz debian
+.PHONY: help demo test integration conformance image chart lint golden bench bench-decide fuzz debian
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 demo: NEEDED := $(FOR_DEMO)
 test integration: NEEDED := $(FOR_TEST)
+conformance chart: NEEDED := $(FOR_CLUSTER)
+image: NEEDED := jq:jq
 
 demo: debian ## real servers, Tidegate in front of them, and what happens; DEMO=once ends by itself
 	@cargo build --quiet --package tidegate
@@ -40,6 +47,16 @@ test: debian lint ## everything that needs neither Go nor a cluster
 integration: debian ## with parts that Go fetches: the manifests of the official conformance suite
 	cargo build --quiet --package tidegate
 	conformance/manifests.sh target/debug/tidegate
+
+conformance: debian ## the official suite in a cluster of its own (conformance/README.md; CHANNEL, RUN, KEEP, PROFILE)
+	conformance/run.sh
+
+image: debian ## a container image as an archive, .cache/image/tidegate.tar (PROFILE=dev is quicker)
+	tools/image.sh .cache/image/tidegate.tar
+
+chart: debian ## render charts/install.yaml and the golden files of the chart; read the diff before you commit it
+	conformance/cluster/build.sh
+	UPDATE=1 charts/render.sh .cache/cluster/bin/helm
 
 lint: $(DENY) ## format, clippy with warnings denied, licences, bans and sources of dependencies
 	cargo fmt --all --check

@@ -52,9 +52,10 @@ try() {
 }
 
 serve() {
-  port vault; port orders; port customers; port broker; port dns; port admin
+  port vault; port orders; port customers; port broker; port web; port dns; port admin
   cp -r examples/mixed examples/passthrough examples/tcp-and-udp "$scratch"
   sed -i "s/127.0.0.1:8200/127.0.0.1:$vault/; s/127.0.0.1:1883/127.0.0.1:$broker/" "$scratch/mixed/services.yaml"
+  sed -i "s/127.0.0.1:8080, \[::1\]:8080/127.0.0.1:$web/" "$scratch/mixed/services.yaml"
   sed -i "s/127.0.0.1:15432/127.0.0.1:$orders/; s/127.0.0.1:15433/127.0.0.1:$customers/" \
     "$scratch/passthrough/postgres.yaml"
   sed -i "s/127.0.0.1:1053/127.0.0.1:$dns/g" "$scratch/tcp-and-udp/dns.yaml"
@@ -66,11 +67,14 @@ serve() {
   start $server -accept "127.0.0.1:$orders" -cert $of.crt -key $of.key &> /dev/null
   start $server -accept "127.0.0.1:$customers" -cert $of.crt -key $of.key &> /dev/null
   start socat "TCP-LISTEN:$broker,bind=127.0.0.1,reuseaddr,fork" SYSTEM:'read line; echo "the broker got $line"'
+  # A web server in a line: it reads the head of a request and says how it began.
+  start socat "TCP-LISTEN:$web,bind=127.0.0.1,reuseaddr,fork" \
+    SYSTEM:'read request; while read line; do case "$line" in ?) break;; esac; done; echo "HTTP/1.0 200 OK"; echo; echo "the site got $request"'
   start socat "TCP-LISTEN:$dns,bind=127.0.0.1,reuseaddr,fork" SYSTEM:'read line; echo "over TCP came $line"'
   start socat "UDP-RECVFROM:$dns,bind=127.0.0.1,reuseaddr,fork" SYSTEM:'read line; echo "over UDP came $line"'
-  for backend in $vault $orders $customers $broker $dns; do until_true answers "$backend"; done
+  for backend in $vault $orders $customers $broker $web $dns; do until_true answers "$backend"; done
 
-  say "Three TLS servers, a plain TCP server and a UDP server run. Tidegate is put in front of them."
+  say "Three TLS servers, a web server, a plain TCP server and a UDP server run. Tidegate is put in front of them."
   offset=8000
   until run_tidegate; do offset=$((offset + 100)); done
   tls=127.0.0.1:$((443 + offset)) postgres=127.0.0.1:$((5432 + offset)) udp_and_tcp=127.0.0.1:$((5300 + offset))
@@ -106,8 +110,8 @@ traffic() {
   say "Terminate, on the same port: Tidegate has the certificate of this name, and the broker gets plain text."
   try "echo hello | $(client "$tls" mqtt.example.com)" 'the broker got hello'
 
-  say "HTTPS, on the same port again. Routing of requests is still to come, and until then Tidegate says so."
-  try "curl -sS -i --cacert examples/ca.crt --connect-to ::$tls https://www.example.com/" '503'
+  say "HTTPS, on the same port again: requests are looked at one by one, over HTTP/2 here and HTTP/1.1 behind."
+  try "curl -sS -i --cacert examples/ca.crt --connect-to ::$tls https://www.example.com/hello" 'the site got GET /hello'
 
   say "TCP and UDP on one port number."
   try "echo hello | socat - TCP:$udp_and_tcp" 'over TCP came hello'

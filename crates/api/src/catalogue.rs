@@ -1,7 +1,8 @@
 //! All rules by name, so that documentation and tests can ask whether each of them is spoken of.
 
 use crate::{
-    Meta, core, filter, gateway, grpc_route, http_route, listener, policy, refs, route, selector, session,
+    Meta, core, filter, gateway, grpc_route, http_route, listener, parameters, policy, refs, route, selector,
+    session,
 };
 
 /// The rules of every record that has some.
@@ -49,6 +50,13 @@ pub const ALL: &[&[&str]] = &[
     listener::ListenerFilter::RULES,
     listener::ListenerTls::RULES,
     listener::RouteNamespaces::RULES,
+    parameters::Autoscaling::RULES,
+    parameters::BoundParameters::RULES,
+    parameters::GatewayParametersSpec::RULES,
+    parameters::Resources::RULES,
+    parameters::ServiceParameters::RULES,
+    parameters::Toleration::RULES,
+    parameters::Workload::RULES,
     policy::BackendTlsPolicySpec::RULES,
     policy::BackendValidation::RULES,
     policy::EndpointSelector::RULES,

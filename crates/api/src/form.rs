@@ -119,6 +119,20 @@ pub(crate) fn is_well_known_cas(text: &str) -> bool {
     text == "System" || (text.contains('/') && is_qualified_name(text))
 }
 
+/// An amount as Kubernetes writes it: a decimal number with a suffix or an exponent.
+pub(crate) fn is_quantity(text: &str) -> bool {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let end = unsigned.find(|next: char| !next.is_ascii_digit() && next != '.').unwrap_or(unsigned.len());
+    let (number, suffix) = unsigned.split_at(end);
+    let is_number = number.bytes().any(|byte| byte.is_ascii_digit()) && number.matches('.').count() <= 1;
+    let is_exponent = |text: &str| {
+        let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let known = ["", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+    is_number && (known.contains(&suffix) || suffix.strip_prefix(['e', 'E']).is_some_and(is_exponent))
+}
+
 /// A key of the data of a Secret or ConfigMap.
 pub(crate) fn is_data_key(text: &str) -> bool {
     (1..=253).contains(&text.len())
@@ -246,6 +260,16 @@ mod tests {
         }
         for key in ["", ".", "..", "..a", "a/b", "a b", "ä"] {
             assert!(!is_data_key(key), "{key}");
+        }
+    }
+
+    #[test]
+    fn amounts() {
+        for text in ["1", "0.5", ".5", "1.", "500m", "64Mi", "+1k", "-1", "1e3", "2E-3", "5E", "1Ei"] {
+            assert!(is_quantity(text), "{text}");
+        }
+        for text in ["", "m", ".", "1.2.3", "1 Mi", "64MB", "1ki", "1e", "1e+", "0x10", "--1", "1Mi5"] {
+            assert!(!is_quantity(text), "{text}");
         }
     }
 

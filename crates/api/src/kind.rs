@@ -13,6 +13,7 @@ use crate::gateway::{Gateway, GatewayClass, GatewayClassSpec, GatewaySpec, Liste
 use crate::grpc_route::{GrpcRoute, GrpcRouteSpec};
 use crate::http_route::{HttpRoute, HttpRouteSpec};
 use crate::meta::{Meta, NameForm, read_meta};
+use crate::parameters::{GatewayParameters, GatewayParametersSpec};
 use crate::policy::{
     BackendTlsPolicy, BackendTlsPolicySpec, ReferenceGrant, ReferenceGrantSpec, XBackend, XBackendSpec,
     XBackendTrafficPolicy, XBackendTrafficPolicySpec,
@@ -109,6 +110,7 @@ kinds! {
     ReferenceGrant(ReferenceGrant, ReferenceGrantSpec),
     XBackend(XBackend, XBackendSpec),
     XBackendTrafficPolicy(XBackendTrafficPolicy, XBackendTrafficPolicySpec),
+    GatewayParameters(GatewayParameters, GatewayParametersSpec),
     Namespace(NamespaceObject, NamespaceSpec),
     Service(Service, ServiceSpec),
     EndpointSlice(EndpointSlice, EndpointSliceSpec),

@@ -17,6 +17,7 @@ mod kind;
 mod list;
 pub mod listener;
 mod meta;
+pub mod parameters;
 mod plain;
 pub mod policy;
 mod problem;

@@ -63,7 +63,7 @@ pub enum Body {
 impl Fragment {
     #[must_use]
     pub fn new(body: Body) -> Self {
-        Self { hash: content_hash(&body), needs: needs(&body), body }
+        Self { hash: content_hash(&body), needs: body.needs(), body }
     }
 
     #[must_use]
@@ -81,6 +81,12 @@ impl Body {
             Self::Route(route) => FragmentId::Route(route.id.clone()),
             Self::Backend(backend) => FragmentId::Backend(backend.id.clone()),
         }
+    }
+
+    /// What a data plane must be able to do to carry this out.
+    #[must_use]
+    pub fn needs(&self) -> BTreeSet<Capability> {
+        needs(self)
     }
 }
 

@@ -10,7 +10,7 @@ use tidegate_plan::{
     ListenerHandle, Plan, Route, RouteId, Rules, Upstream,
 };
 
-use crate::observe::{ListenerStats, TrafficStats};
+use crate::observe::{ListenerStats, RequestStats, TrafficStats};
 use crate::ports::Ports;
 use crate::serving::Serving;
 use crate::shared::Shared;
@@ -145,6 +145,7 @@ impl Control {
             FragmentId::Route(id) => {
                 self.snapshot.cycles.forget(id);
                 self.snapshot.routes.forget(id);
+                self.snapshot.requests.forget(id);
             }
             FragmentId::Backend(id) => {
                 self.forget_addresses(id);
@@ -176,9 +177,15 @@ impl Control {
             Rules::Stream(rule) => vec![&rule.backends],
         };
         let id: &RouteId = &route.id;
-        if self.snapshot.routes.of(id).is_none() {
-            let stats = TrafficStats::new(self.shared.settings.workers);
-            self.snapshot.routes.insert(id.clone(), Arc::new(stats));
+        let workers = self.shared.settings.workers;
+        match &route.rules {
+            Rules::Stream(_) if self.snapshot.routes.of(id).is_none() => {
+                self.snapshot.routes.insert(id.clone(), Arc::new(TrafficStats::new(workers)));
+            }
+            Rules::Http(_) | Rules::Grpc(_) if self.snapshot.requests.of(id).is_none() => {
+                self.snapshot.requests.insert(id.clone(), Arc::new(RequestStats::new(workers)));
+            }
+            _ => {}
         }
         if groups.iter().all(|group| group.0.len() < 2) {
             self.snapshot.cycles.forget(id);

@@ -1,4 +1,4 @@
-//! Why a connection or flow ended: one closed set for the log, the metrics and the journal.
+//! Why a connection, flow or request ended: one closed set for the log, the metrics and the journal.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use tidegate_plan::Reason;
 
 macro_rules! endings {
     ($($(#[$doc:meta])* $variant:ident = $name:literal, $text:literal;)+) => {
-        /// Why a connection or flow ended.
+        /// Why a connection, flow or request ended.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Ending {
             /// The plan says no.
@@ -84,7 +84,20 @@ endings! {
     OutOfResources = "out_of_resources", "the machine had no socket, port or memory left for it";
     Drained = "drained", "its listener or route was removed and its time to end was over";
     Shutdown = "shutdown", "Tidegate was told to stop and its time to end was over";
-    HandedOver = "handed_over", "the HTTP engine took it";
+    HeaderTimeout = "header_timeout", "the head of a request was not complete in time";
+    RequestInvalid = "request_invalid", "the request is not HTTP that can be served";
+    RequestTooLarge = "request_too_large", "the head of the request is larger than any may be";
+    BodyTimeout = "body_timeout", "the client sent nothing of its body for too long";
+    RequestTimeout = "request_timeout", "the time that the rule gives the request was over";
+    BackendTimeout = "backend_timeout", "the backend did not answer in the time that the rule gives it";
+    BackendInvalid = "backend_invalid", "the backend's answer is not HTTP that can be passed on";
+    Answered = "answered", "answered without a backend, as the rule says";
+    Denied = "denied", "the server that is asked for permission said no";
+    AuthFailed = "auth_failed", "the server that is asked for permission could not be asked";
+    Upgraded = "upgraded", "the connection went on as another protocol and ended";
+    TooManyMirrors = "too_many_mirrors", "as many copies of requests under way as there may be";
+    TooManyRetries = "too_many_retries", "the retry budget of the backend was used up";
+    Panicked = "panicked", "a mistake in Tidegate ended it";
 }
 
 impl Ending {
@@ -105,6 +118,15 @@ impl Ending {
                 | Self::TooManyForListener
                 | Self::TooManyForSource
                 | Self::TooManyFlows
+                | Self::HeaderTimeout
+                | Self::RequestInvalid
+                | Self::RequestTooLarge
+                | Self::BodyTimeout
+                | Self::RequestTimeout
+                | Self::BackendTimeout
+                | Self::BackendInvalid
+                | Self::Denied
+                | Self::AuthFailed
                 | Self::OutOfResources
         )
     }

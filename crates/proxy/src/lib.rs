@@ -21,10 +21,14 @@ mod upstream;
 mod worker;
 
 pub use ending::Ending;
-pub use http::{ConnectionPlace, HttpConnection, HttpEngine, Https, Rewound, Unavailable};
+pub use http::{ConnectionPlace, HttpConnection, HttpEngine, HttpKit, HttpWorker, Https, Rewound};
 pub use net::{owner, raise_descriptor_limit};
-pub use observe::{AccessLog, Format as LogFormat, Recent, Refused, Target as LogTarget};
+pub use observe::{
+    AccessLog, Format as LogFormat, Recent, Refused, RequestRecord, RequestStats, Target as LogTarget,
+};
 pub use ports::SocketState;
 pub use proxy::Proxy;
 pub use settings::{Bounds, Settings};
-pub use upstream::EndpointSeen;
+pub use snapshot::{Chosen, Snapshot, TlsTo};
+pub use tls::tls_words;
+pub use upstream::{Backend, Endpoint, EndpointSeen, Lease};

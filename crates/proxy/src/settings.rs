@@ -58,6 +58,31 @@ pub struct Bounds {
     pub udp_flows: usize,
     /// Without a datagram in either direction.
     pub udp_idle_time: Duration,
+    /// From the first byte of a request to the end of its head, and for the first request from the handshake on.
+    pub header_time: Duration,
+    /// Bytes of the head of a request.
+    pub header_size: usize,
+    /// Header lines of a request.
+    pub header_count: usize,
+    /// Bytes of a request's path and query.
+    pub uri_size: usize,
+    /// Without a request on a connection.
+    pub keep_alive_time: Duration,
+    /// Without a byte of a request's body that the backend waits for.
+    pub body_time: Duration,
+    /// Requests at a time on one HTTP/2 connection of a client.
+    pub streams: u32,
+    /// Streams of one HTTP/2 connection that were reset, by the client or because of its mistakes, before the
+    /// connection is ended.
+    pub resets: usize,
+    /// Connections to one endpoint that a worker keeps without using them.
+    pub idle_upstream: usize,
+    /// How long it keeps one.
+    pub idle_upstream_time: Duration,
+    /// Bytes of a request's body that are kept for another try.
+    pub retry_size: usize,
+    /// Copies of requests under way at a time, for each worker.
+    pub mirrors: usize,
     /// What a removed route or listener, or the end of the process, leaves to connections.
     pub drain_time: Duration,
 }
@@ -87,6 +112,18 @@ impl Default for Bounds {
             lifetime: None,
             udp_flows: 100_000,
             udp_idle_time: Duration::from_secs(60),
+            header_time: Duration::from_secs(10),
+            header_size: 64 * 1024,
+            header_count: 100,
+            uri_size: 16 * 1024,
+            keep_alive_time: Duration::from_secs(120),
+            body_time: Duration::from_secs(60),
+            streams: 100,
+            resets: 100,
+            idle_upstream: 64,
+            idle_upstream_time: Duration::from_secs(60),
+            retry_size: 64 * 1024,
+            mirrors: 256,
             drain_time: Duration::from_secs(30),
         }
     }

@@ -1,6 +1,7 @@
 //! What workers serve by at one moment. Never changed: a newer one takes its place and shares with it what stayed
 //! the same.
 
+use std::fmt;
 use std::sync::Arc;
 
 use tidegate_plan::{
@@ -9,19 +10,38 @@ use tidegate_plan::{
 };
 
 use crate::Ending;
-use crate::observe::TrafficStats;
+use crate::observe::{RequestStats, TrafficStats};
 use crate::serving::Serving;
 use crate::tls::{Client, Codec, Identity};
-use crate::upstream::{Backend, Cycle};
+use crate::upstream::{Backend, Cycle, Endpoint};
+
+/// A backend of a rule.
+#[derive(Clone, Copy, Debug)]
+pub struct Chosen<'s> {
+    pub backend: &'s Arc<Backend>,
+    /// Its place in the rule's group.
+    pub index: usize,
+}
+
+/// TLS as it is spoken to a backend. The configuration is another after every change of the policy, of its CAs or of
+/// a client certificate.
+#[derive(Clone, Debug)]
+pub struct TlsTo {
+    pub config: Arc<rustls::ClientConfig>,
+    /// What the backend is called in the hello.
+    pub name: rustls::pki_types::ServerName<'static>,
+}
 
 #[derive(Clone, Default)]
-pub(crate) struct Snapshot {
+pub struct Snapshot {
     pub(crate) tables: Tables,
     pub(crate) backends: SharedMap<BackendId, Arc<Backend>>,
     /// How far each rule with several backends has dealt its weights.
     pub(crate) cycles: SharedMap<RouteId, Arc<[Cycle]>>,
     /// What each route has carried.
     pub(crate) routes: SharedMap<RouteId, Arc<TrafficStats>>,
+    /// What the requests of each HTTPRoute and GRPCRoute came to.
+    pub(crate) requests: SharedMap<RouteId, Arc<RequestStats>>,
     pub(crate) listeners: SharedMap<ListenerId, Arc<Serving>>,
     /// TLS towards the backends whose policies ask for it.
     pub(crate) clients: SharedMap<BackendId, Result<Arc<Client>, Reason>>,
@@ -30,10 +50,20 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
+    #[must_use]
+    pub fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
     /// The backend whose turn it is. Weight comes first: a backend without endpoints keeps its share and fails it.
     pub(crate) fn backend(&self, rule: &RuleHandle) -> Result<&Arc<Backend>, Ending> {
+        self.deal(rule).map(|chosen| chosen.backend)
+    }
+
+    /// The same, with which of the rule's backends it is.
+    pub fn deal<'s>(&'s self, rule: &RuleHandle) -> Result<Chosen<'s>, Ending> {
         let group = rule.group();
-        let chosen = match group.0.as_slice() {
+        let member = match group.0.as_slice() {
             [only] if only.weight > 0 => only,
             _ => {
                 let cycles = self.cycles.of(&rule.route().id);
@@ -41,18 +71,67 @@ impl Snapshot {
                 crate::upstream::deal(group, cycle)?
             }
         };
-        match &chosen.target {
+        let backend = self.target(&member.target)?;
+        let index = group.0.iter().position(|other| std::ptr::eq(other, member)).unwrap_or_default();
+        Ok(Chosen { backend, index })
+    }
+
+    /// The backend that something else than a rule refers to: a mirror, a server that is asked for permission.
+    pub fn target(&self, target: &Target) -> Result<&Arc<Backend>, Ending> {
+        match target {
             Target::Backend(id) => self.backends.of(id).ok_or(Ending::Refused(Reason::BackendNotFound)),
             Target::Invalid(reason) => Err(Ending::Refused(*reason)),
         }
     }
 
+    /// What the requests of a route came to so far.
+    #[must_use]
+    pub fn requests(&self, route: &RouteId) -> Option<&Arc<RequestStats>> {
+        self.requests.of(route)
+    }
+
     /// How TLS is spoken to a backend on behalf of a Gateway; `None`: it is not.
+    pub fn tls_to(&self, backend: &Backend, gateway: &ObjectName) -> Result<Option<TlsTo>, Ending> {
+        let Some((client, identity)) = self.client(backend, gateway)? else { return Ok(None) };
+        Ok(Some(TlsTo { config: client.config(identity), name: client.name() }))
+    }
+
+    /// Whether connections to an endpoint of a backend that were made under this TLS, on behalf of this Gateway, would
+    /// be made in the same way today.
+    #[must_use]
+    pub fn still_reaches(
+        &self,
+        backend: &BackendId,
+        endpoint: &Arc<Endpoint>,
+        gateway: &ObjectName,
+        tls: Option<&TlsTo>,
+    ) -> bool {
+        let Some(backend) = self.backends.of(backend) else { return false };
+        let now = self.tls_to(backend, gateway);
+        let same = match (&now, tls) {
+            (Ok(None), None) => true,
+            (Ok(Some(now)), Some(then)) => Arc::ptr_eq(&now.config, &then.config),
+            _ => false,
+        };
+        same && backend.has_endpoint(endpoint)
+    }
+
+    /// The same for bytes.
     pub(crate) fn backend_tls(
         &self,
         backend: &Backend,
         gateway: &ObjectName,
     ) -> Result<Option<Codec>, Ending> {
+        let Some((client, identity)) = self.client(backend, gateway)? else { return Ok(None) };
+        let codec = Codec::client(client.config(identity), client.name());
+        codec.map(Some).map_err(|_| Ending::BackendHandshakeFailed)
+    }
+
+    fn client(
+        &self,
+        backend: &Backend,
+        gateway: &ObjectName,
+    ) -> Result<Option<(&Client, Option<&Identity>)>, Ending> {
         let client = match &backend.plan.upstream {
             Upstream::Plain => return Ok(None),
             Upstream::Refuse(reason) => return Err(Ending::Refused(*reason)),
@@ -61,13 +140,13 @@ impl Snapshot {
         let client = client.map_err(|reason| *reason)?;
         let identity =
             self.identities.of(gateway).map(Result::as_ref).transpose().map_err(|reason| *reason)?;
-        let codec = Codec::client(client.config(identity), client.name());
-        codec.map(Some).map_err(|_| Ending::BackendHandshakeFailed)
+        Ok(Some((client, identity)))
     }
 
     /// Whether what a connection was made under is still there. A group that gives its traffic to other backends now
     /// keeps the connections it has; one that lost a backend, or the permission to use it, does not.
-    pub(crate) fn still_allows(&self, listener: &ListenerId, rule: &RuleHandle, backend: &BackendId) -> bool {
+    #[must_use]
+    pub fn still_allows(&self, listener: &ListenerId, rule: &RuleHandle, backend: &BackendId) -> bool {
         let Some(group) = self.group_now(listener, rule) else { return false };
         leads_to(group, backend) || group.0.iter().all(|member| member.failure().is_none())
     }
@@ -87,6 +166,12 @@ impl Snapshot {
         }
         let attached = route.listeners.contains(listener);
         route.group(rule.index()).filter(|_| attached)
+    }
+}
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Snapshot")
     }
 }
 

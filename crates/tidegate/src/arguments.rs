@@ -1,5 +1,6 @@
 //! What can be written on the command line.
 
+mod controller;
 mod run;
 
 use std::net::IpAddr;
@@ -8,6 +9,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+use crate::arguments::controller::CONTROLLER_EXAMPLES;
+pub(crate) use crate::arguments::controller::{Controller, LogLevel};
 pub(crate) use crate::arguments::run::{AccessLog, LogFormat, Refused, Run, Status};
 use crate::arguments::run::{REFUSED_EXAMPLES, RUN_EXAMPLES, STATUS_EXAMPLES};
 
@@ -92,6 +95,9 @@ pub(crate) enum Command {
     /// Serve manifests on this machine and follow their changes
     #[command(after_help = RUN_EXAMPLES)]
     Run(Box<Run>),
+    /// Control the Gateways of a cluster, each with a data plane of its own
+    #[command(after_help = CONTROLLER_EXAMPLES)]
+    Controller(Box<Controller>),
     /// Show the objects that a running Tidegate serves, with their status
     #[command(after_help = STATUS_EXAMPLES)]
     Status(Status),

@@ -7,6 +7,7 @@ mod arguments;
 mod ask;
 mod check;
 mod conditions;
+mod controller;
 mod diff;
 mod explain;
 mod layout;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
     let mut terminal = Terminal::new();
     let outcome = match &arguments.command {
         Command::Run(options) => run::run(options, &mut terminal),
+        Command::Controller(options) => controller::run(options),
         Command::Status(options) => ask::status(options, &mut terminal),
         Command::Refused(options) => ask::refused(options, &mut terminal),
         Command::Check(options) => check::run(options, &mut terminal),

@@ -119,6 +119,18 @@ fn every_bound_has_its_row_with_its_default() {
         ("--lifetime TIME", bounds.lifetime.map_or("for ever".to_owned(), shown)),
         ("--max-udp-flows N", bounds.udp_flows.to_string()),
         ("--udp-idle-time TIME", shown(bounds.udp_idle_time)),
+        ("--header-time TIME", shown(bounds.header_time)),
+        ("--header-size BYTES", bounds.header_size.to_string()),
+        ("--max-headers N", bounds.header_count.to_string()),
+        ("--uri-size BYTES", bounds.uri_size.to_string()),
+        ("--keep-alive-time TIME", shown(bounds.keep_alive_time)),
+        ("--body-time TIME", shown(bounds.body_time)),
+        ("--max-streams N", bounds.streams.to_string()),
+        ("--max-resets N", bounds.resets.to_string()),
+        ("--max-idle-upstream N", bounds.idle_upstream.to_string()),
+        ("--idle-upstream-time TIME", shown(bounds.idle_upstream_time)),
+        ("--retry-size BYTES", bounds.retry_size.to_string()),
+        ("--max-mirrors N", bounds.mirrors.to_string()),
         ("--drain TIME", shown(bounds.drain_time)),
     ] {
         assert!(text.contains(&format!("| `{flag}` | {default} |")), "{flag}: {default}");

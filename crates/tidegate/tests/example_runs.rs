@@ -38,6 +38,11 @@ fn tcp_and_udp() {
 }
 
 #[test]
+fn http() {
+    run_as_written("http");
+}
+
+#[test]
 fn reencrypt() {
     run_as_written("reencrypt");
 }

@@ -3,19 +3,21 @@
 use tidegate_api::gateway::GatewayClass;
 use tidegate_api::status::{ConditionType, GatewayClassStatus, Reason};
 
-use crate::conditions::{Fault, holds, kind_name};
-use crate::features;
+use crate::conditions::{Fault, holds};
+use crate::lookup::Lookup;
 use crate::settings::Settings;
+use crate::{features, parameters};
 
 /// The Gateway API version that everything here was written for.
 const VERSION: &str = "v1.7";
 
 /// `None` for classes of other controllers.
-pub(crate) fn status(class: &GatewayClass, settings: &Settings) -> Option<GatewayClassStatus> {
+pub(crate) fn status(class: &GatewayClass, lookup: &Lookup<'_>) -> Option<GatewayClassStatus> {
+    let settings = lookup.settings;
     if class.spec.controller_name != *settings.controller_name {
         return None;
     }
-    let parameters = parameters_fault(class);
+    let parameters = parameters::of_class(class, lookup).err();
     let generation = class.meta.generation;
     let conditions = vec![
         holds(
@@ -32,14 +34,6 @@ pub(crate) fn status(class: &GatewayClass, settings: &Settings) -> Option<Gatewa
         ),
     ];
     Some(GatewayClassStatus { conditions, supported_features: features::supported(settings.channel) })
-}
-
-/// No kind of parameters is known, so that every reference is one too many.
-pub(crate) fn parameters_fault(class: &GatewayClass) -> Option<Fault> {
-    let reference = class.spec.parameters_ref.as_ref()?;
-    let kind = kind_name(reference.group.as_str(), reference.kind.as_str());
-    let message = format!("spec.parametersRef: {kind} is not known here; remove the reference");
-    Some(Fault::new(Reason::InvalidParameters, message))
 }
 
 fn unsupported_version(settings: &Settings) -> Option<Fault> {

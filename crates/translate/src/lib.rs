@@ -14,6 +14,7 @@ mod gateway;
 mod issuer;
 mod lookup;
 mod options;
+mod parameters;
 mod resources;
 mod route;
 mod settings;
@@ -21,7 +22,7 @@ mod translation;
 mod translator;
 mod wants;
 
-pub use gateway::Infrastructure;
+pub use gateway::{AskedAddress, Infrastructure, short_hash, shortened};
 pub use resources::{Objects, Resources};
 pub use settings::{BundleVersion, CONTROLLER_NAME, Channel, Settings, Source};
 pub use translation::{

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use tidegate_api::core::{ClusterTrustBundle, ConfigMap, EndpointSlice, NamespaceObject, Secret, Service};
 use tidegate_api::gateway::{Gateway, GatewayClass, ListenerSet};
+use tidegate_api::parameters::GatewayParameters;
 use tidegate_api::policy::{BackendTlsPolicy, XBackend, XBackendTrafficPolicy};
 use tidegate_api::{Kind, Object, ObjectKey};
 use tidegate_plan::ObjectName;
@@ -86,6 +87,11 @@ impl<'a> Lookup<'a> {
     pub(crate) fn gateway(&self, name: &ObjectName) -> Option<&'a Arc<Gateway>> {
         self.saw_object(Kind::Gateway, name);
         self.resources.gateways.get(name)
+    }
+
+    pub(crate) fn parameters(&self, name: &ObjectName) -> Option<&'a Arc<GatewayParameters>> {
+        self.saw_object(Kind::GatewayParameters, name);
+        self.resources.gateway_parameters.get(name)
     }
 
     pub(crate) fn namespace(&self, name: &str) -> Option<&'a Arc<NamespaceObject>> {

@@ -7,6 +7,7 @@ use tidegate_api::core::{ClusterTrustBundle, ConfigMap, EndpointSlice, Namespace
 use tidegate_api::gateway::{Gateway, GatewayClass, ListenerSet};
 use tidegate_api::grpc_route::GrpcRoute;
 use tidegate_api::http_route::HttpRoute;
+use tidegate_api::parameters::GatewayParameters;
 use tidegate_api::policy::{BackendTlsPolicy, ReferenceGrant, XBackend, XBackendTrafficPolicy};
 use tidegate_api::route::{TcpRoute, TlsRoute, UdpRoute};
 use tidegate_api::{Kind, Object, ObjectKey};
@@ -76,6 +77,7 @@ resources! {
     ReferenceGrant, reference_grants: ReferenceGrant;
     XBackend, xbackends: XBackend;
     XBackendTrafficPolicy, xbackend_traffic_policies: XBackendTrafficPolicy;
+    GatewayParameters, gateway_parameters: GatewayParameters;
     Namespace, namespaces: NamespaceObject;
     Service, services: Service;
     EndpointSlice, endpoint_slices: EndpointSlice;

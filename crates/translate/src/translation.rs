@@ -10,7 +10,7 @@ use tidegate_plan::{EndpointsId, FragmentId, Hostname, ListenerId, ObjectName, P
 
 use crate::gateway::Infrastructure;
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Translation {
     pub plan: Plan,
     /// One for each object of ours that has a status.

@@ -182,13 +182,19 @@ fn plan(translation: &Translation) -> String {
         .iter()
         .map(|(id, endpoints)| (id.to_string(), serde_json::to_value(&endpoints.endpoints).unwrap()))
         .collect();
-    let infrastructure = translation
-        .infrastructure
-        .iter()
-        .filter(|(_, asked)| asked.labels.len() > 2 || !asked.annotations.is_empty() || cut(asked));
+    let infrastructure = translation.infrastructure.iter().filter(|(_, asked)| {
+        asked.labels.len() > 2
+            || !asked.annotations.is_empty()
+            || asked.parameters.workload.is_some()
+            || cut(asked)
+    });
     let infrastructure: Map<String, Value> = infrastructure
         .map(|(name, asked)| {
-            (name.to_string(), json!({"labels": asked.labels, "annotations": asked.annotations}))
+            let mut shown = json!({"labels": asked.labels, "annotations": asked.annotations});
+            if let Some(workload) = &asked.parameters.workload {
+                shown["replicas"] = workload.replicas.map_or(Value::Null, |replicas| replicas.get().into());
+            }
+            (name.to_string(), shown)
         })
         .collect();
     let mut plan = json!({"fragments": parts});

@@ -1,24 +1,41 @@
-//! Where connections that carry HTTP go: to an engine on the same thread, with what was read of them so far.
+//! Where connections that carry HTTP go: to an engine on the same thread, with what was read of them so far and
+//! all that a worker can lend it.
 
+mod kit;
+mod place;
 mod rewound;
-mod unavailable;
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidegate_plan::{HttpVersion, ListenerHandle};
 use tokio::net::TcpStream;
 
+pub use self::kit::HttpKit;
+pub use self::place::ConnectionPlace;
 pub use self::rewound::Rewound;
-pub use self::unavailable::Unavailable;
-use crate::shared::Shared;
 
-/// What serves HTTP. It runs on the worker's thread, among the connections of the data plane.
+/// What serves HTTP.
 pub trait HttpEngine: Send + Sync {
+    /// Its part on one worker, where it stays: called once on the thread of each.
+    fn on_worker(&self, kit: HttpKit) -> Box<dyn HttpWorker>;
+}
+
+/// The engine on one worker's thread, among the connections of the data plane.
+pub trait HttpWorker {
     /// Serves the connection to its end.
     fn serve(&self, connection: HttpConnection) -> Pin<Box<dyn Future<Output = ()>>>;
+
+    /// Called every tenth of a second.
+    fn tick(&self);
+
+    /// Listeners or routes have changed: connections that were let in under what is gone are to end.
+    fn look_again(&self);
+
+    /// All connections are to end, at the latest so long from now.
+    fn drain(&self, time: Duration);
 }
 
 /// A connection that carries HTTP.
@@ -44,26 +61,26 @@ pub struct Https {
     pub read: Vec<u8>,
 }
 
-/// A place among the connections that there may be.
-pub struct ConnectionPlace {
-    shared: Arc<Shared>,
-    client: SocketAddr,
-}
+/// An engine for tests of everything else: it closes what it is given.
+#[cfg(test)]
+pub(crate) struct Nobody;
 
-impl ConnectionPlace {
-    pub(crate) fn new(shared: &Arc<Shared>, client: SocketAddr) -> Self {
-        Self { shared: Arc::clone(shared), client }
+#[cfg(test)]
+impl HttpEngine for Nobody {
+    fn on_worker(&self, _: HttpKit) -> Box<dyn HttpWorker> {
+        Box::new(Self)
     }
 }
 
-impl fmt::Debug for ConnectionPlace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ConnectionPlace({})", self.client)
+#[cfg(test)]
+impl HttpWorker for Nobody {
+    fn serve(&self, _: HttpConnection) -> Pin<Box<dyn Future<Output = ()>>> {
+        Box::pin(std::future::ready(()))
     }
-}
 
-impl Drop for ConnectionPlace {
-    fn drop(&mut self) {
-        self.shared.leave(self.client.ip());
-    }
+    fn tick(&self) {}
+
+    fn look_again(&self) {}
+
+    fn drain(&self, _: Duration) {}
 }

@@ -8,6 +8,7 @@ use tidegate_plan::TlsVersion;
 use super::closed_sets::{ConnectFailure, HELLO_KINDS, Handshake, Side, hello_kind};
 use super::count::{Count, Counts};
 use super::mishaps::Mishaps;
+use super::requests::{CLASSES, class};
 use crate::Ending;
 
 #[derive(Debug, Default)]
@@ -29,6 +30,9 @@ pub(crate) struct Counters {
     pub(super) datagram_drops: Counts<{ Ending::COUNT }>,
     pub(super) flows: Count,
     pub(super) flow_endings: Counts<{ Ending::COUNT }>,
+    pub(super) requests: Counts<{ CLASSES.len() }>,
+    pub(super) request_endings: Counts<{ Ending::COUNT }>,
+    pub(super) reached: Counts<{ Ending::COUNT }>,
     pub(crate) mishaps: Arc<Mishaps>,
 }
 
@@ -106,6 +110,18 @@ impl Counters {
     #[inline]
     pub(crate) fn flow_ended(&self, ending: Ending) {
         self.flow_endings.add(ending.index(), 1);
+    }
+
+    /// A request is over; it had an answer of this status, or 0 for none.
+    #[inline]
+    pub(crate) fn request(&self, ending: Ending, status: u16) {
+        self.requests.add(class(status), 1);
+        self.request_endings.add(ending.index(), 1);
+    }
+
+    /// A bound was reached for which neither a connection nor a request ended.
+    pub(crate) fn reached(&self, ending: Ending) {
+        self.reached.add(ending.index(), 1);
     }
 
     /// Connections at this moment. Endings are read first, so that what happens meanwhile cannot make it negative.

@@ -1,4 +1,4 @@
-//! One line of the access log, as text and as JSON, written into a buffer that is there already. Whatever a peer had
+//! One line of the access log, for a connection, a flow or a request, as text and as JSON, written into a buffer that is there already. Whatever a peer had
 //! a hand in is escaped, so that it can neither end a line nor pretend to be a field of one.
 
 use std::fmt::{self, Display, Write};
@@ -38,6 +38,42 @@ pub(crate) struct Record<'a> {
     pub(crate) ending: Ending,
     /// What more there is to say of the ending: an error's text.
     pub(crate) detail: Option<&'a dyn Display>,
+    /// Of a request, what connections do not have.
+    pub(crate) request: Option<&'a RequestRecord<'a>>,
+}
+
+/// A request that is over.
+#[derive(Clone, Copy)]
+pub struct RequestRecord<'a> {
+    pub start: SystemTime,
+    /// The listener's handling as users call it.
+    pub protocol: &'static str,
+    pub client: SocketAddr,
+    pub local: SocketAddr,
+    pub sni: Option<&'a str>,
+    pub listener: Option<&'a ListenerId>,
+    pub route: Option<&'a RouteId>,
+    pub backend: Option<&'a BackendId>,
+    pub endpoint: Option<SocketAddr>,
+    /// `HTTP/1.1`, `HTTP/2`.
+    pub version: &'static str,
+    pub method: &'a str,
+    pub host: Option<&'a str>,
+    pub path: &'a str,
+    /// What the client was told; 0: it was told nothing.
+    pub status: u16,
+    /// Bytes of the bodies.
+    pub up: u64,
+    pub down: u64,
+    pub duration: Duration,
+    /// From the request to the head of the backend's answer.
+    pub upstream: Option<Duration>,
+    /// How often a backend was asked again.
+    pub retries: u32,
+    /// The trace that the request is part of, as its `traceparent` has it.
+    pub trace: Option<&'a str>,
+    pub ending: Ending,
+    pub detail: Option<&'a dyn Display>,
 }
 
 /// What was agreed with the client.
@@ -50,7 +86,28 @@ pub(crate) struct Tls<'a> {
 /// Of one value no more than this is written.
 const LONGEST: usize = 512;
 
-impl Record<'_> {
+impl<'a> Record<'a> {
+    pub(crate) fn of_request(request: &'a RequestRecord<'a>) -> Self {
+        Self {
+            start: request.start,
+            protocol: request.protocol,
+            client: request.client,
+            local: request.local,
+            sni: request.sni,
+            tls: None,
+            listener: request.listener,
+            route: request.route,
+            backend: request.backend,
+            endpoint: request.endpoint,
+            up: request.up,
+            down: request.down,
+            duration: request.duration,
+            ending: request.ending,
+            detail: request.detail,
+            request: Some(request),
+        }
+    }
+
     pub(super) fn write(&self, format: Format, out: &mut Vec<u8>) {
         let mut fields = Fields { format, out };
         fields.begin(self.start);
@@ -68,9 +125,23 @@ impl Record<'_> {
         self.route.inspect(|route| fields.shown("route", route));
         self.backend.inspect(|backend| fields.shown("backend", backend));
         self.endpoint.inspect(|endpoint| fields.address("endpoint", *endpoint));
+        if let Some(request) = self.request {
+            fields.text("version", request.version.as_bytes());
+            fields.text("method", request.method.as_bytes());
+            request.host.inspect(|host| fields.text("host", host.as_bytes()));
+            fields.text("path", request.path.as_bytes());
+            fields.number("status", request.status.into());
+        }
         fields.number("bytes_up", self.up);
         fields.number("bytes_down", self.down);
         fields.seconds("seconds", self.duration);
+        if let Some(request) = self.request {
+            request.upstream.inspect(|time| fields.seconds("upstream_seconds", *time));
+            if request.retries > 0 {
+                fields.number("retries", request.retries.into());
+            }
+            request.trace.inspect(|trace| fields.text("trace", trace.as_bytes()));
+        }
         fields.text("ending", self.ending.as_str().as_bytes());
         self.detail.inspect(|detail| fields.shown("detail", detail));
         fields.end();
@@ -215,6 +286,12 @@ impl Write for Escaping<'_> {
         self.left -= bytes.len();
         escape(bytes, self.format, self.out);
         if bytes.len() < text.len() { Err(fmt::Error) } else { Ok(()) }
+    }
+}
+
+impl fmt::Debug for RequestRecord<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Record::of_request(self).fmt(f)
     }
 }
 

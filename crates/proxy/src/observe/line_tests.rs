@@ -31,6 +31,7 @@ pub(crate) fn record<'a>(ids: &'a (ListenerId, RouteId, BackendId), sni: &'a str
         duration: Duration::from_micros(12_345_678),
         ending: Ending::Done,
         detail: None,
+        request: None,
     }
 }
 

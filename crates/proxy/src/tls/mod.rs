@@ -26,6 +26,15 @@ pub(crate) use self::keys::Keys;
 pub(crate) use self::server::server_config;
 pub(crate) use self::tickets::TicketSecret;
 
+/// What went wrong with TLS on a stream, in words for the log that hold nothing of the peer's.
+#[must_use]
+pub fn tls_words(error: &std::io::Error) -> String {
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        Some(error) => TlsError::from(error.clone()).to_string(),
+        None => error.kind().to_string(),
+    }
+}
+
 /// One for the process: configurations compare and share it.
 fn provider() -> Arc<CryptoProvider> {
     static PROVIDER: LazyLock<Arc<CryptoProvider>> =

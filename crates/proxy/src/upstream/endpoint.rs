@@ -10,8 +10,8 @@ use super::health::{Health, Verdict};
 use super::random::mixed;
 
 #[derive(Debug)]
-pub(crate) struct Endpoint {
-    pub(crate) address: SocketAddr,
+pub struct Endpoint {
+    pub address: SocketAddr,
     active: AtomicU32,
     health: Health,
     /// From when the times of `health` count.

@@ -6,12 +6,19 @@ use std::sync::Arc;
 use super::Endpoint;
 
 #[derive(Debug)]
-pub(crate) struct Lease(Arc<Endpoint>);
+pub struct Lease(Arc<Endpoint>);
 
 impl Lease {
     pub(crate) fn new(endpoint: Arc<Endpoint>) -> Self {
         endpoint.opened();
         Self(endpoint)
+    }
+}
+
+impl Lease {
+    #[must_use]
+    pub fn endpoint(&self) -> &Arc<Endpoint> {
+        &self.0
     }
 }
 

@@ -19,17 +19,16 @@ use tidegate_plan::{Addresses, BackendHandle, EndpointState, Endpoints};
 
 pub(crate) use self::cycle::{Cycle, deal};
 pub(crate) use self::dns::{Answer, Names, Resolver};
-pub(crate) use self::endpoint::Endpoint;
-pub use self::endpoint::EndpointSeen;
-pub(crate) use self::lease::Lease;
+pub use self::endpoint::{Endpoint, EndpointSeen};
+pub use self::lease::Lease;
 pub(crate) use self::place::Place;
 pub(crate) use self::random::Random;
 use crate::observe::TrafficStats;
 
 /// A backend at run time. Never changed: a newer one takes its place and shares with it what was seen.
 #[derive(Debug)]
-pub(crate) struct Backend {
-    pub(crate) plan: BackendHandle,
+pub struct Backend {
+    pub plan: BackendHandle,
     pub(crate) stats: Arc<TrafficStats>,
     endpoints: Vec<Arc<Endpoint>>,
 }
@@ -68,6 +67,32 @@ impl Backend {
     /// What it looks like now, for metrics and status.
     pub(crate) fn endpoints(&self, now: Instant) -> impl Iterator<Item = EndpointSeen> {
         self.endpoints.iter().map(move |endpoint| endpoint.seen(now))
+    }
+
+    /// Whether this very endpoint is still one of its.
+    pub(crate) fn has_endpoint(&self, endpoint: &Arc<Endpoint>) -> bool {
+        let found = self.endpoints.binary_search_by_key(&endpoint.address, |endpoint| endpoint.address);
+        found.is_ok_and(|at| Arc::ptr_eq(&self.endpoints[at], endpoint))
+    }
+
+    /// The endpoint that a session belongs to, as long as it is there and not set aside.
+    #[must_use]
+    pub fn endpoint_of(&self, is_it: impl Fn(SocketAddr) -> bool) -> Option<Lease> {
+        let now = Instant::now();
+        let found = self.endpoints.iter().find(|endpoint| is_it(endpoint.address))?;
+        found.is_fit(now).then(|| Lease::new(Arc::clone(found)))
+    }
+
+    /// Whether there is an endpoint besides these.
+    #[must_use]
+    pub fn has_untried(&self, tried: &[SocketAddr]) -> bool {
+        self.endpoints.iter().any(|endpoint| !tried.contains(&endpoint.address))
+    }
+
+    /// Whether there is more than one endpoint.
+    #[must_use]
+    pub fn has_others(&self) -> bool {
+        self.endpoints.len() > 1
     }
 
     /// Whether this is the address of an endpoint.

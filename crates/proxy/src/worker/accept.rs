@@ -153,14 +153,15 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::Settings;
+    use crate::http::Nobody;
     use crate::net::open_tcp;
     use crate::shared::Shared;
-    use crate::{Settings, Unavailable};
 
     /// More than one batch. They are answered by a plan without listeners, which is an end and no reset.
     #[test]
     fn what_waits_is_accepted_before_the_socket_is_closed() {
-        let shared = Shared::new(Settings { workers: 1, ..Settings::default() }, Box::new(Unavailable));
+        let shared = Shared::new(Settings { workers: 1, ..Settings::default() }, Box::new(Nobody));
         let mut worker = Worker::new(0, Arc::new(shared), None).unwrap();
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let socket = open_tcp(any, 1, false, false).unwrap().remove(0);

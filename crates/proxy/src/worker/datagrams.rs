@@ -1,5 +1,6 @@
 //! The worker as its datagram flows see it: bounds, counters and log.
 
+use std::cell::RefCell;
 use std::net::IpAddr;
 
 use tidegate_plan::{Connection, ListenerHandle, Transport};
@@ -18,7 +19,7 @@ impl Worker {
         let mut desk = Desk {
             shared: &self.shared,
             snapshot: &kit.snapshot,
-            log: self.log.as_mut(),
+            log: self.log.as_deref(),
             worker: kit.number,
             now: kit.now,
             wall: kit.wall,
@@ -38,7 +39,7 @@ impl Worker {
 struct Desk<'w> {
     shared: &'w Shared,
     snapshot: &'w Snapshot,
-    log: Option<&'w mut LogWriter>,
+    log: Option<&'w RefCell<LogWriter>>,
     worker: usize,
     now: std::time::Instant,
     wall: std::time::SystemTime,
@@ -113,8 +114,8 @@ impl Host for Desk<'_> {
 
 impl Desk<'_> {
     fn write(&mut self, flow: &FlowRecord<'_>) {
-        let Some(log) = &mut self.log else { return };
-        log.write(&Record {
+        let Some(log) = self.log else { return };
+        log.borrow_mut().write(&Record {
             start: self.wall - self.now.duration_since(flow.began),
             protocol: "UDP",
             client: flow.client,
@@ -130,6 +131,7 @@ impl Desk<'_> {
             duration: flow.ended.duration_since(flow.began),
             ending: flow.ending,
             detail: None,
+            request: None,
         });
     }
 }

@@ -9,8 +9,10 @@ mod sessions;
 mod sweep;
 mod turn;
 
+use std::cell::RefCell;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
@@ -22,9 +24,11 @@ use tokio::task::LocalSet;
 pub(crate) use self::accept::Listening;
 use self::accept::Open;
 use self::kit::Kit;
+pub(crate) use self::over::{record, refused};
 use self::sessions::Sessions;
 use self::sweep::Sweep;
 use crate::engine::{Due, Tick, Wheel};
+use crate::http::{HttpKit, HttpWorker};
 use crate::observe::LogWriter;
 use crate::shared::Shared;
 use crate::sys;
@@ -39,7 +43,9 @@ pub(crate) struct Worker {
     wheel: Wheel,
     kit: Kit,
     udp: Udp,
-    log: Option<LogWriter>,
+    /// The HTTP engine writes to it too.
+    log: Option<Rc<RefCell<LogWriter>>>,
+    http: Box<dyn HttpWorker>,
     events: Vec<epoll::Event>,
     /// Connections that had their share of a turn and have more to do.
     again: Vec<Due>,
@@ -72,6 +78,8 @@ const EVENTS: usize = 256;
 impl Worker {
     pub(crate) fn new(number: usize, shared: Arc<Shared>, log: Option<LogWriter>) -> io::Result<Self> {
         let kit = Kit::new(number, &shared);
+        let log = log.map(|log| Rc::new(RefCell::new(log)));
+        let http = shared.http.on_worker(HttpKit::new(&shared, number, log.clone()));
         Ok(Self {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             listening: Vec::new(),
@@ -84,6 +92,7 @@ impl Worker {
                 Arc::clone(&shared.counters[number].mishaps),
             ),
             log,
+            http,
             events: Vec::with_capacity(EVENTS),
             again: Vec::new(),
             accept_again: Vec::new(),
@@ -163,6 +172,11 @@ impl Worker {
         self.with_flows(Udp::tick);
         self.sessions.free_ended();
         self.turns();
-        self.log.iter_mut().for_each(LogWriter::flush);
+        self.http.tick();
+        self.flush_log();
+    }
+
+    fn flush_log(&self) {
+        self.log.iter().for_each(|log| log.borrow_mut().flush());
     }
 }

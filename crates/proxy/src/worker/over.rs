@@ -24,8 +24,8 @@ impl Worker {
         if self.shared.journal.wants(self.kit.wall) {
             self.shared.journal.keep(refused(facts, self.kit.wall, ending));
         }
-        if let Some(log) = &mut self.log {
-            log.write(&record(facts, None, 0, 0, self.kit.now, ending));
+        if let Some(log) = &self.log {
+            log.borrow_mut().write(&record(facts, None, 0, 0, self.kit.now, ending));
         }
     }
 
@@ -37,7 +37,7 @@ impl Worker {
             }
         }
         self.with_flows(|udp, context| udp.end_all(Ending::Shutdown, context));
-        self.log.iter_mut().for_each(crate::observe::LogWriter::flush);
+        self.flush_log();
     }
 
     fn write_down(&mut self, session: &Session<TcpStream>, ending: Ending) {
@@ -64,12 +64,12 @@ impl Worker {
         if ending.is_refusal() && (facts.trace.is_some() || self.shared.journal.wants(self.kit.wall)) {
             self.shared.journal.keep(refused(facts, self.kit.wall, ending));
         }
-        if let Some(log) = &mut self.log {
+        if let Some(log) = &self.log {
             let tls = session.client.tls.as_ref().and_then(|tls| {
                 let agreed = tls.agreed();
                 Some(Tls { version: agreed.version?, alpn: agreed.alpn })
             });
-            log.write(&record(facts, tls, up, down, self.kit.now, ending));
+            log.borrow_mut().write(&record(facts, tls, up, down, self.kit.now, ending));
         }
     }
 
@@ -79,25 +79,27 @@ impl Worker {
             // What tokio watches nobody else may.
             let _ = epoll::delete(&self.epoll, &session.client.stream);
         }
-        self.write_down(&session, Ending::HandedOver);
         let Session { client, facts, .. } = session;
-        let place = ConnectionPlace::new(&self.shared, facts.client);
+        let (from, local) = (facts.client, facts.planned_local());
+        let place = ConnectionPlace::new(&self.shared, self.log.clone(), self.kit.number, facts);
         let stream = std::net::TcpStream::from(client.stream.into_fd());
         // Fails only where the runtime has no room for it; the client sees a connection that is closed.
-        let Ok(stream) = tokio::net::TcpStream::from_std(stream) else { return };
+        let stream = match tokio::net::TcpStream::from_std(stream) {
+            Ok(stream) => stream,
+            Err(error) => return place.ends(Ending::OutOfResources, Some(&error)),
+        };
         let tls = match what {
             HandOver::Http => None,
             HandOver::Https { listener, config, version, read } => {
                 Some(Https { listener, config, version, read })
             }
         };
-        let local = facts.planned_local();
-        let connection = HttpConnection { stream, client: facts.client, local, tls, place };
-        tokio::task::spawn_local(self.shared.http.serve(connection));
+        let connection = HttpConnection { stream, client: from, local, tls, place };
+        tokio::task::spawn_local(self.http.serve(connection));
     }
 }
 
-fn record<'a>(
+pub(crate) fn record<'a>(
     facts: &'a Facts,
     tls: Option<Tls<'a>>,
     up: u64,
@@ -121,10 +123,11 @@ fn record<'a>(
         duration: now.duration_since(facts.began),
         ending,
         detail: facts.detail.as_ref().map(|detail| detail as &dyn std::fmt::Display),
+        request: None,
     }
 }
 
-fn refused(facts: &Facts, at: SystemTime, ending: Ending) -> Refused {
+pub(crate) fn refused(facts: &Facts, at: SystemTime, ending: Ending) -> Refused {
     Refused {
         at,
         client: facts.client,

@@ -27,6 +27,7 @@ impl Worker {
     pub(super) fn begin_sweep(&mut self) {
         self.kit.take_up_snapshot();
         self.udp.replanned();
+        self.http.look_again();
         if self.sweep.as_ref().is_none_or(|sweep| sweep.reach == Reach::Removed) {
             self.sweep =
                 Some(Sweep { next: 0, reach: Reach::Removed, time: self.shared.settings.bounds.drain_time });
@@ -39,6 +40,7 @@ impl Worker {
         for number in 0..self.listening.len() {
             self.unlisten(number);
         }
+        self.http.drain(time);
         self.sweep = Some(Sweep { next: 0, reach: Reach::All, time });
         self.continue_sweep();
     }

@@ -8,6 +8,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use tidegate_http::Options as HttpOptions;
+use tidegate_http::networks::Network;
 use tidegate_proxy::{Bounds, Settings};
 
 use crate::arguments::{CheckFormat, TextFormat};
@@ -69,7 +71,7 @@ pub(crate) struct Run {
     /// A second place for health and metrics alone, which may be public
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) health: Option<SocketAddr>,
-    /// Where a line for each connection and flow goes; `-` is standard output
+    /// Where a line for each connection, flow and request goes; `-` is standard output
     #[arg(long, value_name = "FILE|-|off", default_value = "-")]
     pub(crate) access_log: AccessLog,
     /// How lines of the access log and of Tidegate's own log are written
@@ -78,6 +80,12 @@ pub(crate) struct Run {
     /// The zone of this machine; backends that prefer close endpoints take those in it first
     #[arg(long, value_name = "ZONE")]
     zone: Option<String>,
+    /// A network of proxies whose word about their clients counts (X-Forwarded-For and its like); may be repeated
+    #[arg(long, value_name = "NETWORK")]
+    trust_proxy: Vec<Network>,
+    /// Name the reason in a header of every error answer
+    #[arg(long)]
+    error_reasons: bool,
     #[command(flatten)]
     bounds: BoundOptions,
 }
@@ -147,6 +155,42 @@ struct BoundOptions {
     /// A UDP flow without a datagram in either direction [default: 1m]
     #[arg(long, value_name = "TIME", value_parser = time)]
     udp_idle_time: Option<Duration>,
+    /// From the first byte of a request to the end of its head [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    header_time: Option<Duration>,
+    /// Bytes of the head of a request [default: 65536]
+    #[arg(long, value_name = "BYTES")]
+    header_size: Option<usize>,
+    /// Header lines of a request [default: 100]
+    #[arg(long, value_name = "N")]
+    max_headers: Option<usize>,
+    /// Bytes of a request's path and query [default: 16384]
+    #[arg(long, value_name = "BYTES")]
+    uri_size: Option<usize>,
+    /// A client's connection without a request [default: 2m]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    keep_alive_time: Option<Duration>,
+    /// Without a byte of a request's body [default: 1m]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    body_time: Option<Duration>,
+    /// Requests at a time on one HTTP/2 connection [default: 100]
+    #[arg(long, value_name = "N")]
+    max_streams: Option<u32>,
+    /// Reset streams of one HTTP/2 connection before it is ended [default: 100]
+    #[arg(long, value_name = "N")]
+    max_resets: Option<usize>,
+    /// Idle connections to one endpoint, for each worker [default: 64]
+    #[arg(long, value_name = "N")]
+    max_idle_upstream: Option<usize>,
+    /// How long one of them is kept [default: 1m]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    idle_upstream_time: Option<Duration>,
+    /// Bytes of a request's body that are kept for another try [default: 65536]
+    #[arg(long, value_name = "BYTES")]
+    retry_size: Option<usize>,
+    /// Copies of requests for mirrors at a time, for each worker [default: 256]
+    #[arg(long, value_name = "N")]
+    max_mirrors: Option<usize>,
     /// What connections are left when their route or listener is removed, or at the end [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = time)]
     drain: Option<Duration>,
@@ -171,6 +215,13 @@ impl Run {
     }
 }
 
+impl Run {
+    /// What the HTTP engine is told.
+    pub(crate) fn http(&self) -> std::io::Result<HttpOptions> {
+        HttpOptions::new(self.trust_proxy.iter().copied().collect(), self.error_reasons)
+    }
+}
+
 impl BoundOptions {
     fn bounds(&self) -> Bounds {
         let default = Bounds::default();
@@ -189,6 +240,18 @@ impl BoundOptions {
             lifetime: self.lifetime.or(default.lifetime),
             udp_flows: self.max_udp_flows.unwrap_or(default.udp_flows),
             udp_idle_time: self.udp_idle_time.unwrap_or(default.udp_idle_time),
+            header_time: self.header_time.unwrap_or(default.header_time),
+            header_size: self.header_size.unwrap_or(default.header_size),
+            header_count: self.max_headers.unwrap_or(default.header_count),
+            uri_size: self.uri_size.unwrap_or(default.uri_size),
+            keep_alive_time: self.keep_alive_time.unwrap_or(default.keep_alive_time),
+            body_time: self.body_time.unwrap_or(default.body_time),
+            streams: self.max_streams.unwrap_or(default.streams),
+            resets: self.max_resets.unwrap_or(default.resets),
+            idle_upstream: self.max_idle_upstream.unwrap_or(default.idle_upstream),
+            idle_upstream_time: self.idle_upstream_time.unwrap_or(default.idle_upstream_time),
+            retry_size: self.retry_size.unwrap_or(default.retry_size),
+            mirrors: self.max_mirrors.unwrap_or(default.mirrors),
             drain_time: self.drain.unwrap_or(default.drain_time),
         }
     }
@@ -252,6 +315,18 @@ mod tests {
             "--lifetime=10d",
             "--max-udp-flows=11",
             "--udp-idle-time=12s",
+            "--header-time=13s",
+            "--header-size=14",
+            "--max-headers=15",
+            "--uri-size=16",
+            "--keep-alive-time=17s",
+            "--body-time=18s",
+            "--max-streams=19",
+            "--max-resets=20",
+            "--max-idle-upstream=21",
+            "--idle-upstream-time=22s",
+            "--retry-size=23",
+            "--max-mirrors=24",
             "--drain=0s",
         ])
         .settings(Vec::new());
@@ -269,6 +344,18 @@ mod tests {
             lifetime: Some(seconds(10 * 86_400)),
             udp_flows: 11,
             udp_idle_time: seconds(12),
+            header_time: seconds(13),
+            header_size: 14,
+            header_count: 15,
+            uri_size: 16,
+            keep_alive_time: seconds(17),
+            body_time: seconds(18),
+            streams: 19,
+            resets: 20,
+            idle_upstream: 21,
+            idle_upstream_time: seconds(22),
+            retry_size: 23,
+            mirrors: 24,
             drain_time: seconds(0),
         };
         assert_eq!(settings.bounds, expected);
@@ -293,6 +380,18 @@ mod tests {
             ("half_open_time", shown(bounds.half_open_time)),
             ("max_udp_flows", bounds.udp_flows.to_string()),
             ("udp_idle_time", shown(bounds.udp_idle_time)),
+            ("header_time", shown(bounds.header_time)),
+            ("header_size", bounds.header_size.to_string()),
+            ("max_headers", bounds.header_count.to_string()),
+            ("uri_size", bounds.uri_size.to_string()),
+            ("keep_alive_time", shown(bounds.keep_alive_time)),
+            ("body_time", shown(bounds.body_time)),
+            ("max_streams", bounds.streams.to_string()),
+            ("max_resets", bounds.resets.to_string()),
+            ("max_idle_upstream", bounds.idle_upstream.to_string()),
+            ("idle_upstream_time", shown(bounds.idle_upstream_time)),
+            ("retry_size", bounds.retry_size.to_string()),
+            ("max_mirrors", bounds.mirrors.to_string()),
             ("drain", shown(bounds.drain_time)),
         ] {
             let argument = run.get_arguments().find(|argument| argument.get_id() == flag).unwrap();

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use tidegate_plan::{
     Addresses, AlternativeName, Backend, BackendTls, Endpoint, EndpointState, Handling, ListenerHandle,
-    Matched, Plan, Reason, RuleHandle, Tables, Target, Trust, Upstream, WeightedBackend,
+    Matched, Plan, Protocol, Reason, RuleHandle, Tables, Target, Trust, Upstream, WeightedBackend,
 };
 
 use crate::explain::flow::AskedRequest;
@@ -46,9 +46,13 @@ pub(crate) fn shares(
 pub(crate) fn ask(shares: &mut [Share], tables: &Tables, asked: &AskedRequest, matched: &Matched<'_>) {
     for (share, weighted) in shares.iter_mut().zip(&matched.rule.group().0) {
         let Target::Backend(id) = &weighted.target else { continue };
-        let tls = tables.backend(id).is_some_and(|backend| matches!(backend.upstream, Upstream::Tls(_)));
+        let backend = tables.backend(id);
+        let tls = backend.is_some_and(|backend| matches!(backend.upstream, Upstream::Tls(_)));
+        let http2 = matched.is_grpc() || backend.is_some_and(|backend| backend.protocol == Protocol::Http2);
         let scheme = if tls { "https" } else { "http" };
-        share.request = Some(request::upstream(asked, matched, &weighted.filters, scheme));
+        let version = if http2 { " over HTTP/2" } else { "" };
+        let url = request::upstream(asked, matched, &weighted.filters, scheme);
+        share.request = Some(format!("{url}{version}"));
     }
 }
 

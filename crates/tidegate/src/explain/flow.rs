@@ -6,7 +6,7 @@ use serde::Serialize;
 use tidegate_plan::{
     Admission, Certificate, Connection, Decision, Expects, Fate, Flow, Hello, Hostname, HttpVersion,
     ListenerHandle, ListenerId, NameOf, Plan, Reason, Request, RouteId, Rule, RuleHandle, Step, Tables,
-    Transport, decide,
+    Transport, decide, normal_path,
 };
 
 use crate::arguments::FlowOptions;
@@ -216,6 +216,9 @@ impl Asked {
             Some((path, query)) => (path, Some(query.to_owned())),
             None => (written, None),
         };
+        // As the data plane does before it asks.
+        let path = normal_path(path)
+            .map_err(|error| Error::Usage(format!("{error}: such a request is answered with 400")))?;
         let parameters =
             options.query.iter().map(|(name, value)| format!("{}={}", encoded(name), encoded(value)));
         let query: Vec<String> = query.into_iter().chain(parameters).collect();
@@ -228,7 +231,7 @@ impl Asked {
             request: AskedRequest {
                 host: options.host.clone().or_else(|| sni.clone()),
                 method: options.method.clone(),
-                path: path.to_owned(),
+                path: path.into_owned(),
                 query: (!query.is_empty()).then(|| query.join("&")),
                 headers: options.header.clone(),
             },

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tidegate_plan::{
-    Filter, Handling, HeaderChange, Matched, PathChange, Redirected, Rule, SessionKey, Target, Timeouts,
+    ExternalAuth, Filter, Handling, HeaderChange, Matched, PathChange, Redirected, Rule, SessionKey, Target,
+    Timeouts,
 };
 
 use crate::explain::flow::AskedRequest;
@@ -40,7 +41,10 @@ pub(crate) fn forwarded(asked: &AskedRequest, matched: &Matched<'_>) -> Forwarde
         }
         _ => None,
     });
-    Forwarded { filters: filters.iter().map(filter).collect(), redirect, limits: limits(matched) }
+    let of_listener = matched.listener.external_auth.iter();
+    let of_listener = of_listener.map(|auth| format!("of the listener: {}", permission(auth)));
+    let filters = of_listener.chain(filters.iter().map(filter)).collect();
+    Forwarded { filters, redirect, limits: limits(matched) }
 }
 
 /// What a backend is asked for. Where rule and backend both rewrite, the backend's word counts.
@@ -94,8 +98,12 @@ pub(crate) fn filter(filter: &Filter) -> String {
             format!("mirror {} of {} requests to {}", share.numerator, share.denominator, target(to))
         }
         Filter::Cors(cors) => format!("CORS for {}", cors.allow_origins.join(", ")),
-        Filter::ExternalAuth(auth) => format!("ask {} for permission", target(&auth.target)),
+        Filter::ExternalAuth(auth) => permission(auth),
     }
+}
+
+fn permission(auth: &ExternalAuth) -> String {
+    format!("ask {} for permission", target(&auth.target))
 }
 
 pub(crate) fn target(target: &Target) -> String {

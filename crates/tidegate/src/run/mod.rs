@@ -3,7 +3,7 @@
 pub(crate) mod admin;
 mod control;
 mod live;
-mod log;
+pub(crate) mod log;
 mod overview;
 mod programmed;
 pub(crate) mod times;
@@ -12,7 +12,8 @@ mod watch;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
-use tidegate_proxy::{LogFormat as LineFormat, LogTarget, Proxy, Unavailable};
+use tidegate_http::Engine;
+use tidegate_proxy::{LogFormat as LineFormat, LogTarget, Proxy};
 use tidegate_translate::Settings;
 
 use crate::arguments::{AccessLog, LogFormat, Run};
@@ -91,8 +92,9 @@ async fn serve(options: &Run, terminal: &mut Terminal) -> Result<(Outcome, Arc<L
 
     let settings = options.settings(own.clone());
     let lines = access_log(options).map_err(failed("cannot write the access log"))?;
-    let proxy = Proxy::start(settings.clone(), lines, Box::new(Unavailable))
-        .map_err(failed("cannot start the data plane"))?;
+    let http = options.http().map_err(failed("cannot start the HTTP engine"))?;
+    let http = Box::new(Engine::new(http));
+    let proxy = Proxy::start(settings.clone(), lines, http).map_err(failed("cannot start the data plane"))?;
     let live = Arc::new(Live::new(meaning, proxy));
     admin::serve(admin, Answers::All, &live).map_err(failed("cannot serve --admin"))?;
     if let Some(health) = health {

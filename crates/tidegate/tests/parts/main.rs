@@ -13,6 +13,7 @@ mod ssh;
 #[path = "../support/mod.rs"]
 mod support;
 mod terminate;
+mod web;
 
 /// So that curl is the same whoever runs it.
 const CURL: [&str; 5] = ["--disable", "--silent", "--show-error", "--noproxy", "*"];

@@ -97,6 +97,7 @@ fn one_port_serves_all_kinds() {
     let port = port::free();
     let [own, gate] = ["CA of the backend", "CA of the gate"].map(Authority::new);
     let vault = Server::reversing(&own.issue(&["vault.example.com"]));
+    let site_port = backend::site();
     let tidegate = Tidegate::serving(&file([
         gateway([
             passthrough("vault", port, "vault.example.com"),
@@ -105,9 +106,10 @@ fn one_port_serves_all_kinds() {
         ]),
         tls_route("vault.example.com", "vault", "vault", "vault"),
         tls_route(NAME, "mqtt", "mqtt", "echo"),
-        route("HTTPRoute", "www", "www", "echo"),
+        route("HTTPRoute", "www", "www", "site"),
         service("vault", vault.port),
         service("echo", backend::echo()),
+        service("site", site_port),
         secret("mqtt", &gate.issue(&[NAME])),
         secret("www", &gate.issue(&["www.example.com"])),
     ]));
@@ -121,15 +123,15 @@ fn one_port_serves_all_kinds() {
             .args(["--resolve", &format!("www.example.com:{port}:127.0.0.1")])
             .arg("--cacert")
             .arg(gate.write(folder.path()))
-            .arg(format!("https://www.example.com:{port}/")),
+            .arg(format!("https://www.example.com:{port}/a?b")),
     );
-    // Until there is an HTTP engine.
-    site.expect_success().expect(" 503 ");
-    for (name, protocol) in [("vault.example.com", "TLS passthrough"), (NAME, "TLS terminate")] {
+    site.expect_success().expect("HTTP/2 200").expect("GET /a?b HTTP/1.1");
+    for (name, protocol) in
+        [("vault.example.com", "TLS passthrough"), (NAME, "TLS terminate"), ("www.example.com", "HTTPS")]
+    {
         assert_eq!(tidegate.line("sni", name)["protocol"], protocol);
     }
-    let handed_over = tidegate.metric("tidegate_connections_ended_total{reason=\"handed_over\"");
-    assert_eq!(handed_over, 1.0);
+    assert_eq!(tidegate.line("sni", "www.example.com")["status"], 200);
 }
 
 #[test]

@@ -39,3 +39,20 @@ pub(crate) fn backwards() -> u16 {
         }
     })
 }
+
+/// A web site: each answer has the head of its request for a body.
+pub(crate) fn site() -> u16 {
+    each(|mut stream| {
+        let (mut head, mut buffer) = (Vec::new(), [0; 4096]);
+        while let Ok(count @ 1..) = stream.read(&mut buffer) {
+            head.extend_from_slice(&buffer[..count]);
+            if head.ends_with(b"\r\n\r\n") {
+                let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", head.len());
+                if stream.write_all(answer.as_bytes()).and_then(|()| stream.write_all(&head)).is_err() {
+                    return;
+                }
+                head.clear();
+            }
+        }
+    })
+}

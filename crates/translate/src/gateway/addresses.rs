@@ -8,9 +8,17 @@ use tidegate_api::status::Reason;
 use crate::conditions::Fault;
 use crate::settings::Source;
 
-/// The IP addresses that were named, and what is wrong with the list. An address without a value is for the
-/// implementation to choose.
-pub(super) fn requested(gateway: &Gateway, source: Source) -> (Vec<IpAddr>, Option<Fault>) {
+/// An address that a Gateway asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AskedAddress {
+    /// `None`: any.
+    pub ip: Option<IpAddr>,
+    /// Reached from inside the cluster only.
+    pub in_cluster: bool,
+}
+
+/// The addresses that were asked for, and what is wrong with the list.
+pub(super) fn requested(gateway: &Gateway, source: Source) -> (Vec<AskedAddress>, Option<Fault>) {
     let mut addresses = Vec::new();
     let mut faults = Vec::new();
     for (index, address) in gateway.spec.addresses.iter().enumerate() {
@@ -27,9 +35,14 @@ pub(super) fn requested(gateway: &Gateway, source: Source) -> (Vec<IpAddr>, Opti
             ));
         } else if address.routability == "Cluster" && source == Source::Folder {
             refuse("routability Cluster has no meaning without a cluster; leave it out".to_owned());
-        } else if !address.value.is_empty() {
+        } else if address.value.is_empty() {
+            addresses.push(AskedAddress { ip: None, in_cluster: address.routability == "Cluster" });
+        } else {
             match address.value.parse() {
-                Ok(ip) => addresses.push(ip),
+                Ok(ip) => {
+                    addresses
+                        .push(AskedAddress { ip: Some(ip), in_cluster: address.routability == "Cluster" });
+                }
                 Err(_) => refuse(format!(
                     "`{}` is not an IP address; write one like 192.0.2.1 or 2001:db8::1",
                     address.value

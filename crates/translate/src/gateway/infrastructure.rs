@@ -3,22 +3,32 @@
 use std::collections::BTreeMap;
 
 use tidegate_api::gateway::Gateway;
-use tidegate_api::status::Reason;
+use tidegate_api::parameters::GatewayParametersSpec;
 
-use crate::conditions::{Fault, kind_name};
+use super::addresses::AskedAddress;
 
 const NAME_LABEL: &str = "gateway.networking.k8s.io/gateway-name";
 const CLASS_LABEL: &str = "gateway.networking.k8s.io/gateway-class-name";
 
-/// Labels and annotations for every object that is generated for the Gateway.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// What is to be generated for a Gateway that is accepted.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Infrastructure {
+    /// The owner of what is generated.
+    pub uid: String,
+    pub addresses: Vec<AskedAddress>,
+    /// Those of the Gateway over those of its class.
+    pub parameters: GatewayParametersSpec,
+    /// For every object that is generated.
     pub labels: BTreeMap<String, String>,
     pub annotations: BTreeMap<String, String>,
 }
 
 impl Infrastructure {
-    pub(super) fn of(gateway: &Gateway) -> Self {
+    pub(super) fn of(
+        gateway: &Gateway,
+        addresses: &[AskedAddress],
+        parameters: GatewayParametersSpec,
+    ) -> Self {
         let mut labels = BTreeMap::new();
         let mut annotations = BTreeMap::new();
         if let Some(infrastructure) = &gateway.spec.infrastructure {
@@ -29,29 +39,32 @@ impl Infrastructure {
         }
         labels.insert(NAME_LABEL.to_owned(), label_value(&gateway.meta.name));
         labels.insert(CLASS_LABEL.to_owned(), label_value(gateway.spec.gateway_class_name.as_str()));
-        Self { labels, annotations }
+        Self { uid: gateway.meta.uid.clone(), addresses: addresses.to_vec(), parameters, labels, annotations }
     }
 }
 
-/// A label takes 63 characters: a longer name is cut and told apart by a hash of the whole.
+/// A label takes 63 characters.
 fn label_value(name: &str) -> String {
-    if name.len() <= 63 {
+    shortened(name, 63)
+}
+
+/// A name of more than `max` characters is cut and told apart by a hash of the whole.
+#[must_use]
+pub fn shortened(name: &str, max: usize) -> String {
+    if name.len() <= max {
         return name.to_owned();
     }
-    // FNV-1a: stable for ever, and all it has to do is to tell names apart.
+    let cut = name.floor_char_boundary(max.saturating_sub(9));
+    format!("{}-{}", name[..cut].trim_end_matches(['-', '.']), short_hash(name))
+}
+
+/// Eight characters that tell names apart. FNV-1a: stable for ever, and that is all it has to be.
+#[must_use]
+pub fn short_hash(name: &str) -> String {
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    format!("{}-{:08x}", name[..54].trim_end_matches(['-', '.']), hash & 0xffff_ffff)
-}
-
-/// No kind of parameters is known, so that every reference is one too many.
-pub(super) fn parameters_fault(gateway: &Gateway) -> Option<Fault> {
-    let reference = gateway.spec.infrastructure.as_ref()?.parameters_ref.as_ref()?;
-    let kind = kind_name(reference.group.as_str(), reference.kind.as_str());
-    let message =
-        format!("spec.infrastructure.parametersRef: {kind} is not known here; remove the reference");
-    Some(Fault::new(Reason::InvalidParameters, message))
+    format!("{:08x}", hash & 0xffff_ffff)
 }
 
 #[cfg(test)]

@@ -13,11 +13,13 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use tidegate_api::gateway::{FrontendValidationMode, Gateway, Scope};
+use tidegate_api::parameters::merged;
 use tidegate_api::refs::GATEWAY_GROUP;
 use tidegate_api::status::Reason;
 use tidegate_plan::{Body, ObjectName};
 
-pub use self::infrastructure::Infrastructure;
+pub use self::addresses::AskedAddress;
+pub use self::infrastructure::{Infrastructure, short_hash, shortened};
 pub(crate) use self::listener::{ListenerView, Protocol};
 pub(crate) use self::ports::share_ports;
 pub(crate) use self::sets::SetView;
@@ -58,7 +60,7 @@ pub(crate) fn view(gateway: &Gateway, lookup: &Lookup<'_>) -> Option<GatewayView
     }
     let name = gateway.meta.object_name();
     let mut notes = Vec::new();
-    let (addresses, address_fault) = addresses::requested(gateway, lookup.settings.source);
+    let (asked, address_fault) = addresses::requested(gateway, lookup.settings.source);
     let mut listeners: Vec<ListenerView> = {
         let owner = listener::Owner::gateway(gateway);
         gateway
@@ -75,20 +77,26 @@ pub(crate) fn view(gateway: &Gateway, lookup: &Lookup<'_>) -> Option<GatewayView
     }
     let (issuer, issuer_notes) = crate::issuer::of(gateway);
     notes.extend(issuer_notes);
-    let class_fault = crate::class::parameters_fault(class)
-        .map(|fault| fault.at(&format!("GatewayClass {} is not accepted", class.meta.name)));
-    let fault = class_fault.or_else(|| infrastructure::parameters_fault(gateway)).or(address_fault);
+    let (parameters, parameters_fault) = match crate::parameters::of_gateway(gateway, class, lookup) {
+        Ok(parameters) => (parameters, None),
+        Err(fault) => (merged(None, None), Some(fault)),
+    };
+    let fault = parameters_fault.or(address_fault);
     Some(GatewayView {
         generation: gateway.meta.generation,
         created: gateway.meta.created,
         fault,
         listeners,
         sets,
-        addresses: if lookup.settings.source == Source::Folder { addresses } else { Vec::new() },
+        addresses: if lookup.settings.source == Source::Folder {
+            asked.iter().filter_map(|address| address.ip).collect()
+        } else {
+            Vec::new()
+        },
         client_certificate: client_certificate(gateway, lookup),
         insecure_fallback: allows_insecure_fallback(gateway),
         is_default: gateway.spec.default_scope == Scope::All,
-        infrastructure: Infrastructure::of(gateway),
+        infrastructure: Infrastructure::of(gateway, &asked, parameters),
         issuer,
         notes,
         name,

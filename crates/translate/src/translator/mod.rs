@@ -23,7 +23,7 @@ use crate::gateway::{self, GatewayView};
 use crate::lookup::{Dependency, Lookup, touched};
 use crate::resources::Resources;
 use crate::route::{self, Gateways, RouteOutput};
-use crate::settings::{Settings, Source};
+use crate::settings::{BundleVersion, Channel, Settings, Source};
 use crate::translation::{Delta, Translation};
 
 /// One change of one object.
@@ -86,6 +86,24 @@ impl Translator {
         &self.resources
     }
 
+    /// The Secrets and ConfigMaps that somebody refers to, whether they are there or not: all others need not be
+    /// brought here.
+    #[must_use]
+    pub const fn data_asked_for(&self) -> &BTreeSet<ObjectKey> {
+        self.dependents.data()
+    }
+
+    /// Takes in what has been found out about the CRDs; classes alone speak of it.
+    pub fn crds_changed(&mut self, channel: Channel, bundle: Option<Vec<BundleVersion>>) -> Delta {
+        self.settings.channel = channel;
+        self.settings.bundle = bundle;
+        let names = self.resources.gateway_classes.keys().cloned();
+        let mut work = Work { parts: names.map(Part::Class).collect(), ..Work::default() };
+        let mut delta = Delta::default();
+        self.remake_classes(&mut work, &mut delta);
+        delta
+    }
+
     /// Takes changes in and says what they changed in the translation.
     pub fn apply(&mut self, changes: impl IntoIterator<Item = Change>) -> Delta {
         let mut delta = Delta::default();
@@ -133,8 +151,13 @@ impl Translator {
 
     fn remake_classes(&mut self, work: &mut Work, delta: &mut Delta) {
         for name in work.take(|part| if let Part::Class(name) = part { Some(name.clone()) } else { None }) {
-            let class = self.resources.gateway_classes.get(&name);
-            let status = class.and_then(|class| crate::class::status(class, &self.settings));
+            let part = Part::Class(name.clone());
+            let class = self.resources.gateway_classes.get(&name).cloned();
+            let status =
+                class.and_then(|class| self.made(&part, |_, lookup| crate::class::status(&class, lookup)));
+            if status.is_none() {
+                self.dependents.forget(&part);
+            }
             let key = ObjectKey { kind: Kind::GatewayClass, name };
             self.put_status(key, status.map(tidegate_api::status::Status::GatewayClass), delta);
         }

@@ -45,6 +45,7 @@ pub(crate) fn any_object() -> impl Strategy<Value = Value> {
         2 => config_map(),
         1 => namespace(),
         1 => other_class(),
+        1 => parameters(),
     ]
 }
 
@@ -147,8 +148,9 @@ fn gateway() -> impl Strategy<Value = Value> {
         frontend,
         issuer,
         any::<bool>(),
+        maybe(select(vec!["parameters-0", "parameters-1"])),
     )
-        .prop_map(|(mut meta, listeners, class, sets, frontend, issuer, is_default)| {
+        .prop_map(|(mut meta, listeners, class, sets, frontend, issuer, is_default, parameters)| {
             put(&mut meta, "annotations", issuer.map(|issuer| json!({"gateway.tidegate.io/issuer": issuer})));
             let mut spec = json!({"gatewayClassName": class, "listeners": listeners});
             if let Some(from) = sets {
@@ -159,6 +161,11 @@ fn gateway() -> impl Strategy<Value = Value> {
                 let reference = json!({"group": "", "kind": "ConfigMap", "name": ca});
                 spec["tls"] =
                     json!({"frontend": {"default": {"validation": {"caCertificateRefs": [reference]}}}});
+            }
+            if let Some(name) = parameters {
+                let reference =
+                    json!({"group": "gateway.tidegate.io", "kind": "GatewayParameters", "name": name});
+                spec["infrastructure"] = json!({"parametersRef": reference});
             }
             if is_default {
                 spec["defaultScope"] = json!("All");
@@ -364,11 +371,22 @@ fn namespace() -> impl Strategy<Value = Value> {
 }
 
 fn other_class() -> impl Strategy<Value = Value> {
-    select(vec!["gateway.tidegate.io/controller", "example.com/other"]).prop_map(|controller| {
-        json!({
-            "apiVersion": GATEWAY, "kind": "GatewayClass", "metadata": {"name": "other"},
-            "spec": {"controllerName": controller}
-        })
+    let controllers = vec!["gateway.tidegate.io/controller", "example.com/other"];
+    (select(controllers), any::<bool>()).prop_map(|(controller, has_parameters)| {
+        let mut spec = json!({"controllerName": controller});
+        if has_parameters {
+            spec["parametersRef"] = json!({
+                "group": "gateway.tidegate.io", "kind": "GatewayParameters", "namespace": "north", "name": "parameters-0"
+            });
+        }
+        json!({"apiVersion": GATEWAY, "kind": "GatewayClass", "metadata": {"name": "other"}, "spec": spec})
+    })
+}
+
+fn parameters() -> impl Strategy<Value = Value> {
+    (meta("parameters", 2), 1..3i64).prop_map(|(meta, replicas)| {
+        let spec = json!({"workload": {"replicas": replicas}});
+        of_group("GatewayParameters", "gateway.tidegate.io/v1alpha1", meta, spec)
     })
 }
 

@@ -19,6 +19,7 @@ use super::counters::Counters;
 use super::log::LogState;
 use super::mishaps::Mishaps;
 use super::process::Process;
+use super::requests::CLASSES;
 use crate::Ending;
 use crate::snapshot::Snapshot;
 
@@ -72,10 +73,12 @@ impl Collector for Cells {
         self.hellos_and_handshakes(&mut page)?;
         self.connects(&mut page)?;
         self.datagrams(&mut page)?;
+        self.requests(&mut page)?;
         self.limits(&mut page)?;
         let snapshot = self.snapshot.load();
         objects::listeners(&snapshot, &mut page)?;
         objects::routes(&snapshot, &mut page)?;
+        objects::requests(&snapshot, &mut page)?;
         objects::backends(&snapshot, &mut page)?;
         self.own(&mut page)
     }
@@ -224,7 +227,25 @@ impl Cells {
         )
     }
 
-    /// Of datagrams only what happened: most endings are of connections.
+    fn requests(&self, page: &mut Page<'_>) -> fmt::Result {
+        page.counter(
+            "tidegate_requests",
+            "HTTP requests, by the class of their status",
+            None,
+            CLASSES
+                .iter()
+                .enumerate()
+                .map(|(class, code)| ([("code", *code)], self.sum(|worker| worker.requests.get(class)))),
+        )?;
+        page.counter(
+            "tidegate_requests_ended",
+            "HTTP requests, by how they ended",
+            None,
+            self.happened(|worker| &worker.request_endings),
+        )
+    }
+
+    /// Of datagrams and requests only what happened: most endings are of connections.
     fn happened(
         &self,
         of: impl Fn(&Counters) -> &Counts<{ Ending::COUNT }>,
@@ -241,6 +262,9 @@ impl Cells {
             let of = |ending: &Ending| self.sum(|worker| worker.endings.get(ending.index()));
             endings.iter().map(of).sum::<u64>()
         };
+        let both = |ending: Ending| {
+            self.sum(|worker| worker.endings.get(ending.index()) + worker.request_endings.get(ending.index()))
+        };
         let too_long = hello_kind(&tidegate_hello::HelloError::HelloTooLong { max: 0 });
         let flows = self.sum(|worker| {
             worker.datagram_drops.get(Ending::TooManyFlows.index())
@@ -254,12 +278,17 @@ impl Cells {
             ("hello_time", ended(&[Ending::HelloTimeout])),
             ("hello_size", self.sum(|worker| worker.hello_errors.get(too_long))),
             ("handshake_time", ended(&[Ending::HandshakeTimeout])),
-            ("connect_time", ended(&[Ending::ConnectTimeout])),
-            ("idle_time", ended(&[Ending::IdleTimeout])),
+            ("connect_time", both(Ending::ConnectTimeout)),
+            ("idle_time", both(Ending::IdleTimeout)),
             ("half_open_time", ended(&[Ending::HalfOpenTimeout])),
             ("lifetime", ended(&[Ending::LifetimeOver])),
             ("drain_time", ended(&[Ending::Drained, Ending::Shutdown])),
             ("udp_flows", flows),
+            ("header_time", ended(&[Ending::HeaderTimeout])),
+            ("header_size", both(Ending::RequestTooLarge)),
+            ("body_time", both(Ending::BodyTimeout)),
+            ("mirrors", self.sum(|worker| worker.reached.get(Ending::TooManyMirrors.index()))),
+            ("retries", self.sum(|worker| worker.reached.get(Ending::TooManyRetries.index()))),
         ];
         page.counter(
             "tidegate_limit_reached",

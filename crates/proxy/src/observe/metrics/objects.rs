@@ -10,6 +10,7 @@ use tidegate_plan::ListenerId;
 use super::page::Page;
 use crate::Ending;
 use crate::observe::TrafficStats;
+use crate::observe::requests::CLASSES;
 use crate::snapshot::Snapshot;
 
 pub(super) fn listeners(snapshot: &Snapshot, page: &mut Page<'_>) -> fmt::Result {
@@ -87,6 +88,51 @@ pub(super) fn routes(snapshot: &Snapshot, page: &mut Page<'_>) -> fmt::Result {
         "Connections and flows of a route that reached no endpoint",
         None,
         all.iter().map(|(name, stats)| ([("route", name.as_str())], stats.failures())),
+    )
+}
+
+/// The same of requests.
+pub(super) fn requests(snapshot: &Snapshot, page: &mut Page<'_>) -> fmt::Result {
+    let all = snapshot.requests.iter().filter(|(_, stats)| stats.requests() > 0);
+    let mut all: Vec<_> = all.map(|(id, stats)| (id.to_string(), &**stats)).collect();
+    all.sort_by(|a, b| a.0.cmp(&b.0));
+    let classes = all.iter().flat_map(|(name, stats)| {
+        let counted = CLASSES.iter().enumerate().map(|(class, code)| (*code, stats.class(class)));
+        let counted = counted.filter(|(_, count)| *count > 0);
+        counted.map(|(code, count)| ([("route", name.as_str()), ("code", code)], count))
+    });
+    page.counter(
+        "tidegate_route_requests",
+        "Requests of a route, by the class of their status",
+        None,
+        classes,
+    )?;
+    let endings = all.iter().flat_map(|(name, stats)| {
+        let counted = Ending::all().map(|ending| (ending, stats.ended(ending)));
+        let counted = counted.filter(|(_, count)| *count > 0);
+        counted.map(|(ending, count)| ([("route", name.as_str()), ("reason", ending.as_str())], count))
+    });
+    page.counter("tidegate_route_requests_ended", "Requests of a route, by how they ended", None, endings)?;
+    let retries = all.iter().map(|(name, stats)| ([("route", name.as_str())], stats.retries()));
+    page.counter("tidegate_route_retries", "Times that a backend of a route was asked again", None, retries)?;
+    page.counter(
+        "tidegate_route_body",
+        "Bytes of bodies carried for the requests of a route, up to backends and down to clients",
+        Some(&Unit::Bytes),
+        all.iter().flat_map(|(name, stats)| {
+            let labels = |direction| [("route", name.as_str()), ("direction", direction)];
+            [(labels("up"), stats.up()), (labels("down"), stats.down())]
+        }),
+    )?;
+    page.times(
+        "tidegate_route_request_duration",
+        "From the head of a request to the end of its answer",
+        all.iter().map(|(name, stats)| ([("route", name.as_str())], stats.time())),
+    )?;
+    page.times(
+        "tidegate_route_upstream_duration",
+        "From the head of a request to the head of the backend's answer",
+        all.iter().map(|(name, stats)| ([("route", name.as_str())], stats.upstream())),
     )
 }
 

@@ -8,6 +8,8 @@ use prometheus_client::encoding::{
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 
+use crate::observe::requests::{BUCKETS, Histogram};
+
 /// The text as it is written, one family of metrics after the other.
 pub(super) struct Page<'e>(pub(super) DescriptorEncoder<'e>);
 
@@ -59,6 +61,31 @@ impl Page<'_> {
         let mut family = self.0.encode_descriptor(name, help, unit, MetricType::Gauge)?;
         for (labels, value) in values {
             family.encode_family(&labels)?.encode_gauge(&value)?;
+        }
+        Ok(())
+    }
+}
+
+impl Page<'_> {
+    /// Families of histograms of times; buckets have their upper ends in microseconds.
+    pub(super) fn times<L: EncodeLabelSet>(
+        &mut self,
+        name: &str,
+        help: &str,
+        values: impl IntoIterator<Item = (L, Histogram)>,
+    ) -> fmt::Result {
+        let seconds = |microseconds: u64| microseconds as f64 / 1e6;
+        let mut family = self.0.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Histogram)?;
+        for (labels, histogram) in values {
+            let ends = BUCKETS.iter().map(|end| seconds(*end)).chain([f64::MAX]);
+            let buckets: Vec<(f64, u64)> = ends.zip(histogram.buckets).collect();
+            let count = histogram.buckets.iter().sum();
+            family.encode_family(&labels)?.encode_histogram::<NoLabelSet>(
+                seconds(histogram.microseconds),
+                count,
+                &buckets,
+                None,
+            )?;
         }
         Ok(())
     }

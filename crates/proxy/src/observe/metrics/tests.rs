@@ -93,7 +93,9 @@ fn the_text_is_what_the_format_asks_for() {
             ["#", "EOF"] => {}
             _ => {
                 let end = line.find(['{', ' ']).unwrap();
-                let family = line[..end].strip_suffix("_total").unwrap_or(&line[..end]);
+                let suffixes = ["_total", "_bucket", "_sum", "_count"];
+                let family = suffixes.iter().find_map(|suffix| line[..end].strip_suffix(suffix));
+                let family = family.unwrap_or(&line[..end]);
                 let kind = known.get(family).unwrap_or_else(|| panic!("no TYPE before {line}"));
                 assert_eq!(line[..end].ends_with("_total"), *kind == "counter", "{line}");
                 assert!(helped.contains(family), "{line}");

@@ -1,0 +1,78 @@
+//! Bodies on their way: up to backends and down to clients, frame by frame, counted and timed, never gathered.
+
+mod download;
+mod upload;
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+
+pub(crate) use self::download::Download;
+pub(crate) use self::upload::{Source, Upload};
+
+/// Why a body ends before its end. The other side must not take what it got for the whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BodyError {
+    #[error("the client did not send all of its body")]
+    Client,
+    #[error("the client sent nothing of its body for too long")]
+    ClientTimeout,
+    #[error("the backend did not send all of its body")]
+    Backend,
+    #[error("the time of the request was over")]
+    Timeout,
+}
+
+/// What a client gets.
+#[derive(Debug)]
+pub(crate) enum Body {
+    Empty,
+    /// An answer of our own.
+    Bytes(Bytes),
+    /// A backend's.
+    Download(Box<Download>),
+}
+
+impl From<Bytes> for Body {
+    fn from(bytes: Bytes) -> Self {
+        if bytes.is_empty() { Self::Empty } else { Self::Bytes(bytes) }
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match &mut *self {
+            Self::Empty => Poll::Ready(None),
+            Self::Bytes(bytes) => {
+                let bytes = std::mem::take(bytes);
+                *self = Self::Empty;
+                Poll::Ready(Some(Ok(Frame::data(bytes))))
+            }
+            Self::Download(download) => download.poll(context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Empty => true,
+            Self::Bytes(_) => false,
+            Self::Download(download) => download.is_over(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Empty => SizeHint::with_exact(0),
+            Self::Bytes(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Self::Download(download) => download.size_hint(),
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! The way of a request: checked, decided about, through the rule's filters to a backend, and its answer back.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use http::header;
+use http::request::Parts;
+use http::{HeaderMap, Request, Response};
+use hyper::body::Incoming;
+use tidegate_plan::{ExternalAuth, Inbound, ListenerHandle, PathMatch, Reason, Rule, RuleHandle};
+use tidegate_proxy::{Backend, Ending, Lease};
+use tokio::time::timeout_at;
+
+use super::authorize::Permission;
+use super::failure::Failure;
+use super::forward::{Aim, forward};
+use super::{Exchange, authorize, mirrored, upgrade};
+use crate::auth::Changes;
+use crate::body::{Body, Source};
+use crate::client::Tie;
+use crate::engine::Home;
+use crate::filters::{Chain, Next, Passage, Step};
+use crate::hop;
+use crate::request::{self, Asked, BadRequest};
+use crate::rules::{Extras, Prepared};
+use crate::session::Sessions;
+use crate::upstream::{Destination, Speaks};
+
+/// Answers a request, whatever comes.
+pub(crate) async fn serve(home: Rc<Home>, tie: Rc<Tie>, mut request: Request<Incoming>) -> Response<Body> {
+    let tunnel = upgrade::Wish::of(&mut request);
+    let (parts, incoming) = request.into_parts();
+    let exchange = Exchange::new(home, tie, &parts, tunnel.is_some());
+    let answer = answer(&exchange, parts, incoming, tunnel).await;
+    let response = answer.unwrap_or_else(|failure| failure.answer(&exchange));
+    exchange.status.set(response.status().as_u16());
+    response
+}
+
+/// What takes the request.
+struct Found {
+    listener: ListenerHandle,
+    rule: RuleHandle,
+    which: usize,
+    prepared: Arc<Prepared>,
+}
+
+impl Found {
+    /// The match that a prefix replacement replaces a part of.
+    fn path(&self) -> Option<&PathMatch> {
+        match self.rule.rule() {
+            Rule::Http(rule) => rule.matches.get(self.which).map(|matched| &matched.path),
+            Rule::Grpc(_) | Rule::Stream(_) => None,
+        }
+    }
+}
+
+async fn answer(
+    exchange: &Rc<Exchange>,
+    mut parts: Parts,
+    incoming: Incoming,
+    tunnel: Option<upgrade::Wish>,
+) -> Result<Response<Body>, Failure> {
+    if exchange.tie.had_two_lengths() {
+        return Err(BadRequest::TwoLengths.into());
+    }
+    request::settle(&mut parts)?;
+    exchange.home.limits.check(&parts)?;
+    if let Some(tunnel) = &tunnel {
+        tunnel.settle(&mut parts);
+    }
+    let found = find(exchange, &parts)?;
+    if !exchange.tie.was_let_in_by(&found.listener) {
+        // Nobody may go on under rules for client certificates that are no longer those of the listener.
+        exchange.tie.end(std::time::Instant::now() + exchange.home.kit.bounds().drain_time, Ending::Drained);
+        return Err(Reason::Misdirected.into());
+    }
+    let (https, local) = (exchange.tie.is_https(), exchange.tie.local);
+    let mut passage = Passage::new(&parts, https, local, found.path());
+    let mut grants = Vec::new();
+    let deadline =
+        found.prepared.request_time.map(|time| tokio::time::Instant::from_std(exchange.began + time));
+    let way = through(exchange, &found, parts, (&mut passage, &mut grants), incoming, tunnel);
+    let result = match deadline {
+        None => way.await,
+        Some(deadline) => {
+            timeout_at(deadline, way).await.unwrap_or_else(|_| Err(Ending::RequestTimeout.into()))
+        }
+    };
+    let mut response = result.unwrap_or_else(|failure| failure.answer(exchange));
+    grants.iter().for_each(|changes: &Changes| changes.on_response(response.headers_mut()));
+    if !exchange.is_final.get() {
+        found.prepared.chain.on_response(response.headers_mut(), &passage);
+    }
+    Ok(response)
+}
+
+/// Asks the newest plan.
+fn find(exchange: &Exchange, parts: &Parts) -> Result<Found, Failure> {
+    let snapshot = exchange.home.kit.snapshot();
+    let asked = Asked::new(parts);
+    let (tie, request) = (&exchange.tie, asked.request());
+    let inbound = Inbound { local: tie.local, https: tie.listener.as_ref().map(|listener| &listener.id) };
+    let matched = match snapshot.tables().matched(&inbound, &request, &mut ()) {
+        Ok(matched) => matched,
+        Err(refusal) => {
+            refusal.listener.map(|listener| exchange.listener.set(listener.clone()));
+            refusal.rule.map(|rule| exchange.rule.set(rule.clone()));
+            if exchange.home.kit.wants_refusal(SystemTime::now()) {
+                let mut steps = Vec::new();
+                // The same again, step by step.
+                let _ = snapshot.tables().matched(&inbound, &request, &mut steps);
+                exchange.keep_refusal(refusal.reason.into(), steps);
+            }
+            return Err(refusal.reason.into());
+        }
+    };
+    let (listener, rule) = (matched.listener.clone(), matched.rule.clone());
+    let _ = exchange.listener.set(listener.clone());
+    let _ = exchange.rule.set(rule.clone());
+    let prepared = exchange.home.rules.of(&rule, &snapshot);
+    let prepared = prepared.map_err(|words| Failure::new(Reason::FilterInvalid.into(), Some(words)))?;
+    let _ = exchange.prepared.set(Arc::clone(&prepared));
+    Ok(Found { listener, rule, which: matched.which, prepared })
+}
+
+/// Through the filters to a backend.
+async fn through(
+    exchange: &Rc<Exchange>,
+    found: &Found,
+    mut parts: Parts,
+    (passage, grants): (&mut Passage<'_>, &mut Vec<Changes>),
+    incoming: Incoming,
+    tunnel: Option<upgrade::Wish>,
+) -> Result<Response<Body>, Failure> {
+    let bounds = exchange.home.kit.bounds();
+    let is_grpc = exchange.is_grpc || matches!(found.rule.rule(), Rule::Grpc(_));
+    // A stream of messages may be quiet for as long as any connection.
+    let body_time = if is_grpc { bounds.idle_time } else { bounds.body_time };
+    let keep = if found.prepared.keeps_bodies { bounds.retry_size } else { 0 };
+    let source = Source::new(incoming, exchange, keep, body_time);
+    exchange.tie.forwarded.announce(&mut parts.headers);
+    hop::strip_request(&mut parts.headers);
+    // The client is told to go on when the backend wants its body.
+    parts.headers.remove(header::EXPECT);
+    parts.extensions.clear();
+
+    let mut way = Way { exchange, found, parts, passage, grants, source: source.as_ref() };
+    for auth in &found.listener.external_auth {
+        if let Some(answer) = way.authorize(auth).await? {
+            return Ok(answer);
+        }
+    }
+    if let Some(answer) = way.filter(&found.prepared.chain).await? {
+        return Ok(answer);
+    }
+    let chosen = choose(exchange, found, &way.parts, is_grpc && tunnel.is_none())?;
+    let chain = found.prepared.backends.get(chosen.index);
+    if let Some(chain) = chain.filter(|chain| !chain.is_empty())
+        && let Some(answer) = way.filter(chain).await?
+    {
+        return Ok(answer);
+    }
+    let Way { parts, passage, .. } = way;
+    let Chosen { to, session, extras, .. } = chosen;
+    let (backend, before) = (Arc::clone(&to.backend), session.as_ref().map(|lease| lease.address));
+    let mut response = match tunnel {
+        Some(tunnel) => upgrade::forward(exchange, to, parts, tunnel).await?,
+        None => {
+            let budget = extras.as_ref().and_then(|extras| extras.budget.as_deref());
+            let aim = Aim { to, session, prepared: &found.prepared, budget };
+            forward(exchange, aim, parts, source.as_ref()).await?
+        }
+    };
+    if let (Some(sessions), Some(served)) = (sessions(found, extras.as_deref()), exchange.endpoint.get()) {
+        remember(exchange, sessions, &backend, served, before, &mut response);
+    }
+    if let Some(chain) = chain {
+        chain.on_response(response.headers_mut(), passage);
+    }
+    Ok(response)
+}
+
+/// The session that a rule keeps, or else the backend.
+fn sessions<'a>(found: &'a Found, extras: Option<&'a Extras>) -> Option<&'a Sessions> {
+    found.prepared.sessions.as_ref().or_else(|| extras.and_then(|extras| extras.sessions.as_ref()))
+}
+
+fn remember(
+    exchange: &Exchange,
+    sessions: &Sessions,
+    backend: &Backend,
+    served: SocketAddr,
+    before: Option<SocketAddr>,
+    response: &mut Response<Body>,
+) {
+    let secret = &exchange.home.options.secret;
+    let tag = |address| secret.tag(&backend.plan.id, address);
+    let (https, now) = (exchange.tie.is_https(), exchange.seconds());
+    sessions.remember(response.headers_mut(), tag(served), before.map(tag), secret, https, now);
+}
+
+/// A request between its filters.
+struct Way<'a, 'p> {
+    exchange: &'a Rc<Exchange>,
+    found: &'a Found,
+    parts: Parts,
+    passage: &'a mut Passage<'p>,
+    grants: &'a mut Vec<Changes>,
+    source: Option<&'a Rc<Source>>,
+}
+
+impl Way<'_, '_> {
+    /// One chain of filters. An answer means that the request goes no further.
+    async fn filter(&mut self, chain: &Chain) -> Result<Option<Response<Body>>, Failure> {
+        for step in chain.steps() {
+            let next = step.on_request(&mut self.parts, self.passage);
+            match next {
+                Next::On => {}
+                Next::Answer(answer) => {
+                    self.exchange.ends(Ending::Answered, None);
+                    // The answer to a preflight is the filter's own, and final.
+                    self.exchange.is_final.set(matches!(step, Step::Cors(_)));
+                    return Ok(Some(answer.map(Body::from)));
+                }
+                Next::Mirror(mirror) => {
+                    mirrored::send(self.exchange, &self.found.listener, mirror, &self.parts, self.source);
+                }
+                Next::Authorize(auth) => {
+                    if let Some(answer) = self.authorize(auth).await? {
+                        return Ok(Some(answer));
+                    }
+                }
+                Next::Refuse(reason) => return Err(reason.into()),
+            }
+        }
+        Ok(None)
+    }
+
+    async fn authorize(&mut self, auth: &ExternalAuth) -> Result<Option<Response<Body>>, Failure> {
+        let listener = &self.found.listener;
+        match authorize::ask(self.exchange, listener, auth, &mut self.parts, self.source).await? {
+            Permission::Granted(changes) => {
+                self.grants.push(changes);
+                Ok(None)
+            }
+            Permission::Denied(answer) => {
+                self.exchange.ends(Ending::Denied, None);
+                Ok(Some(answer.map(Body::from)))
+            }
+        }
+    }
+}
+
+/// The backend that a request goes to.
+struct Chosen {
+    to: Destination,
+    /// Which of the rule's it is.
+    index: usize,
+    /// Where the client's session is.
+    session: Option<Lease>,
+    extras: Option<Rc<Extras>>,
+}
+
+/// The backend of the client's session, or else the one whose turn it is.
+fn choose(exchange: &Exchange, found: &Found, parts: &Parts, is_grpc: bool) -> Result<Chosen, Failure> {
+    let snapshot = exchange.home.kit.snapshot();
+    let of_rule = found.prepared.sessions.as_ref();
+    let kept = of_rule.and_then(|sessions| {
+        let members = found.rule.group().0.iter().enumerate();
+        let mut members =
+            members.filter_map(|(index, member)| Some((index, snapshot.target(&member.target).ok()?)));
+        members.find_map(|(index, backend)| {
+            Some((index, backend, resumed(exchange, sessions, backend, &parts.headers)?))
+        })
+    });
+    let (index, backend, mut session) = match kept {
+        Some((index, backend, lease)) => (index, backend, Some(lease)),
+        None => {
+            let dealt = snapshot.deal(&found.rule)?;
+            (dealt.index, dealt.backend, None)
+        }
+    };
+    *exchange.backend.borrow_mut() = Some(Arc::clone(backend));
+    let extras = exchange.home.extras.of(backend);
+    if let (None, None, Some(sessions)) =
+        (&session, of_rule, extras.as_ref().and_then(|extras| extras.sessions.as_ref()))
+    {
+        session = resumed(exchange, sessions, backend, &parts.headers);
+    }
+    let gateway = found.listener.id.gateway.clone();
+    let tls = snapshot.tls_to(backend, &gateway)?;
+    let speaks = Speaks::to(backend, is_grpc);
+    Ok(Chosen {
+        to: Destination { backend: Arc::clone(backend), tls, gateway, speaks },
+        index,
+        session,
+        extras,
+    })
+}
+
+/// The endpoint of this backend that the client had before.
+fn resumed(
+    exchange: &Exchange,
+    sessions: &Sessions,
+    backend: &Backend,
+    headers: &HeaderMap,
+) -> Option<Lease> {
+    let secret = &exchange.home.options.secret;
+    let tag = sessions.find(headers, secret, exchange.seconds())?;
+    backend.endpoint_of(|address| secret.tag(&backend.plan.id, address) == tag)
+}

@@ -1,0 +1,191 @@
+//! Connections that go on as another protocol: WebSocket and its like, asked for by Upgrade over HTTP/1.1 or by
+//! extended CONNECT over HTTP/2. Backends are asked over HTTP/1.1.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use http::header::{self, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::{Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use hyper::ext::Protocol;
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::rt::TokioIo;
+use tidegate_proxy::Ending;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::Exchange;
+use super::failure::Failure;
+use super::forward::outgoing;
+use crate::body::{Body, Download, Upload};
+use crate::hop;
+use crate::upstream::{Destination, Reached, Speaks, reach_any};
+
+/// What a client would like to go on with.
+pub(super) struct Wish {
+    protocol: HeaderValue,
+    /// Asked for by CONNECT, over HTTP/2.
+    extended: bool,
+    client: OnUpgrade,
+}
+
+const KEY: HeaderName = HeaderName::from_static("sec-websocket-key");
+const ACCEPT: HeaderName = HeaderName::from_static("sec-websocket-accept");
+
+/// How often a tunnel asks whether it may go on.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Bytes on their way in one direction.
+const BUFFER: usize = 16 * 1024;
+
+impl Wish {
+    pub(super) fn of(request: &mut Request<Incoming>) -> Option<Self> {
+        if let Some(protocol) = request.extensions().get::<Protocol>() {
+            let protocol = HeaderValue::from_str(protocol.as_str()).ok()?;
+            return Some(Self { protocol, extended: true, client: hyper::upgrade::on(request) });
+        }
+        let headers = request.headers();
+        let protocol = headers.get(header::UPGRADE)?;
+        let asked = headers.get_all(header::CONNECTION).iter().any(|line| {
+            let tokens = line.as_bytes().split(|byte| *byte == b',');
+            tokens.into_iter().any(|token| token.trim_ascii().eq_ignore_ascii_case(b"upgrade"))
+        });
+        // HTTP/2 in the middle of HTTP/1.1 is no longer a thing: the request is served as it is.
+        if !asked || protocol.as_bytes().eq_ignore_ascii_case(b"h2c") {
+            return None;
+        }
+        Some(Self { protocol: protocol.clone(), extended: false, client: hyper::upgrade::on(request) })
+    }
+
+    /// Rules see the GET that it would be over HTTP/1.1.
+    pub(super) fn settle(&self, parts: &mut Parts) {
+        if self.extended {
+            parts.method = Method::GET;
+        }
+    }
+}
+
+pub(super) async fn forward(
+    exchange: &Rc<Exchange>,
+    mut to: Destination,
+    mut parts: Parts,
+    wish: Wish,
+) -> Result<Response<Body>, Failure> {
+    to.speaks = Speaks::Http1;
+    if wish.extended && !parts.headers.contains_key(KEY) {
+        parts.headers.insert(KEY, key(exchange));
+    }
+    hop::ask_upgrade(&mut parts.headers, wish.protocol.clone());
+    let reached = reach_any(&exchange.home, &to, exchange.tie.client.ip()).await?;
+    let Reached { lease, line } = reached;
+    exchange.endpoint.set(Some(lease.address));
+    let request = outgoing(&parts, &to, lease.address, Upload::Empty);
+    let (mut response, hold) = line.send(request).await?;
+    exchange.answered();
+    if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        let (mut head, incoming) = response.into_parts();
+        head.extensions.clear();
+        hop::strip_response(&mut head.headers);
+        let download = Download::new(incoming, hold, lease, exchange, None);
+        return Ok(Response::from_parts(head, Body::Download(Box::new(download))));
+    }
+    let backend = hyper::upgrade::on(&mut response);
+    let mut answer = Response::new(Body::Empty);
+    *answer.headers_mut() = std::mem::take(response.headers_mut());
+    let agreed = hop::strip_response(answer.headers_mut());
+    if wish.extended {
+        answer.headers_mut().remove(ACCEPT);
+    } else {
+        *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        hop::ask_upgrade(answer.headers_mut(), agreed.unwrap_or(wish.protocol));
+    }
+    let exchange = Rc::clone(exchange);
+    tokio::task::spawn_local(async move {
+        let _held = (hold, lease);
+        if let (Ok(client), Ok(backend)) = (wish.client.await, backend.await) {
+            let time = exchange.home.kit.bounds().idle_time;
+            let ending = relay(&exchange, client, backend, time).await;
+            exchange.ends(ending, None);
+        }
+    });
+    Ok(answer)
+}
+
+/// A key that nobody looks at: what is asked for over HTTP/2 has none, and backends want one.
+fn key(exchange: &Exchange) -> HeaderValue {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let kit = &exchange.home.kit;
+    let mut text: Vec<u8> = (0..21).map(|_| DIGITS[(kit.random() % 64) as usize]).collect();
+    // 16 bytes are 22 digits, the last of which has two bits.
+    text.push(DIGITS[(kit.random() % 4 * 16) as usize]);
+    text.extend_from_slice(b"==");
+    HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("AAAAAAAAAAAAAAAAAAAAAA=="))
+}
+
+/// Waits until the route, or its way to this backend, is gone and the time to end is over: what lives for hours
+/// must not outlive its permission.
+async fn disallowed(exchange: &Exchange) {
+    let (Some(listener), Some(rule)) = (exchange.listener.get(), exchange.rule.get()) else { return };
+    let backend = exchange.backend.borrow().as_ref().map(|backend| backend.plan.id.clone());
+    let Some(backend) = backend else { return };
+    let kit = &exchange.home.kit;
+    while kit.snapshot().still_allows(&listener.id, rule, &backend) {
+        tokio::time::sleep(LOOK).await;
+    }
+    tokio::time::sleep(kit.bounds().drain_time).await;
+}
+
+/// Carries bytes both ways until both have ended, one breaks, nothing moves for too long, or the connection must end.
+async fn relay(exchange: &Exchange, client: Upgraded, backend: Upgraded, time: Duration) -> Ending {
+    let (mut from_client, mut to_client) = tokio::io::split(TokioIo::new(client));
+    let (mut from_backend, mut to_backend) = tokio::io::split(TokioIo::new(backend));
+    let active = std::cell::Cell::new(tokio::time::Instant::now());
+    let up = async {
+        let mut buffer = vec![0; BUFFER];
+        loop {
+            match from_client.read(&mut buffer).await {
+                Ok(0) => return to_backend.shutdown().await.map_err(|_| Ending::BackendReset),
+                Ok(count) => {
+                    active.set(tokio::time::Instant::now());
+                    exchange.carried_up(count);
+                    to_backend.write_all(&buffer[..count]).await.map_err(|_| Ending::BackendReset)?;
+                    to_backend.flush().await.map_err(|_| Ending::BackendReset)?;
+                }
+                Err(_) => return Err(Ending::ClientReset),
+            }
+        }
+    };
+    let down = async {
+        let mut buffer = vec![0; BUFFER];
+        loop {
+            match from_backend.read(&mut buffer).await {
+                Ok(0) => return to_client.shutdown().await.map_err(|_| Ending::ClientReset),
+                Ok(count) => {
+                    active.set(tokio::time::Instant::now());
+                    exchange.carried_down(count);
+                    to_client.write_all(&buffer[..count]).await.map_err(|_| Ending::ClientReset)?;
+                    to_client.flush().await.map_err(|_| Ending::ClientReset)?;
+                }
+                Err(_) => return Err(Ending::BackendReset),
+            }
+        }
+    };
+    let quiet = async {
+        loop {
+            let end = active.get() + time;
+            tokio::time::sleep_until(end).await;
+            if active.get() + time <= tokio::time::Instant::now() {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        both = async { tokio::try_join!(up, down) } => match both {
+            Ok(_) => Ending::Upgraded,
+            Err(ending) => ending,
+        },
+        () = quiet => Ending::IdleTimeout,
+        ending = exchange.tie.must_end() => ending,
+        () = disallowed(exchange) => Ending::Drained,
+    }
+}

@@ -1,0 +1,284 @@
+//! A request as it came, made into the one that is decided about and forwarded: its path in normal form and nothing
+//! but a path, its host in the Host header and nowhere else. What could be read in two ways is refused here.
+
+use std::borrow::Cow;
+
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::uri::{PathAndQuery, Scheme};
+use http::{Method, StatusCode, Uri, Version};
+use tidegate_plan::{Headers, PathError, Request, normal_path};
+
+use crate::host::Host;
+
+/// Why a request is not even looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadRequest {
+    #[error("the request names no host")]
+    NoHost,
+    #[error("the request has more than one Host")]
+    SeveralHosts,
+    #[error("the Host is no host")]
+    InvalidHost,
+    #[error("the Host is not the host that the request is sent to")]
+    HostsDisagree,
+    #[error("{0}")]
+    Path(#[from] PathError),
+    #[error("the target * is for OPTIONS alone")]
+    Asterisk,
+    #[error("both Content-Length and Transfer-Encoding are there")]
+    TwoLengths,
+    #[error("HTTP/2 has no header of this kind")]
+    ConnectionHeader,
+    #[error("tunnels by CONNECT are not offered")]
+    Connect,
+}
+
+impl BadRequest {
+    #[must_use]
+    pub const fn status(self) -> StatusCode {
+        match self {
+            Self::Connect => StatusCode::METHOD_NOT_ALLOWED,
+            _ => StatusCode::BAD_REQUEST,
+        }
+    }
+}
+
+/// Checks a request and brings it into the form that everything after works on: the URI is the path in normal form
+/// with its query as it came (or `*`), and the Host header is the host, also for HTTP/2. Requests that are so already
+/// cost no allocation.
+pub fn settle(parts: &mut Parts) -> Result<(), BadRequest> {
+    let tunnel = parts.extensions.get::<hyper::ext::Protocol>().is_some();
+    if parts.method == Method::CONNECT && !tunnel {
+        return Err(BadRequest::Connect);
+    }
+    settle_framing(parts)?;
+    settle_host(parts)?;
+    settle_target(parts)
+}
+
+/// What would say to an HTTP/1.1 backend something else than HTTP/2 said to us. Line breaks and NUL are no part of a
+/// [`HeaderValue`] or a [`Uri`].
+fn settle_framing(parts: &Parts) -> Result<(), BadRequest> {
+    let has = |name: HeaderName| parts.headers.contains_key(name);
+    if parts.version < Version::HTTP_2 {
+        let two = has(header::CONTENT_LENGTH) && has(header::TRANSFER_ENCODING);
+        return if two { Err(BadRequest::TwoLengths) } else { Ok(()) };
+    }
+    let connection = has(header::CONNECTION)
+        || has(header::TRANSFER_ENCODING)
+        || has(header::UPGRADE)
+        || has(HeaderName::from_static("keep-alive"))
+        || has(HeaderName::from_static("proxy-connection"));
+    let te = parts.headers.get_all(header::TE).iter().any(|te| te != "trailers");
+    if connection || te { Err(BadRequest::ConnectionHeader) } else { Ok(()) }
+}
+
+fn settle_host(parts: &mut Parts) -> Result<(), BadRequest> {
+    let mut lines = parts.headers.get_all(header::HOST).iter();
+    let (line, second) = (lines.next(), lines.next());
+    if second.is_some() {
+        return Err(BadRequest::SeveralHosts);
+    }
+    let read = |text| Host::parse(text).ok_or(BadRequest::InvalidHost);
+    let named =
+        line.map(|line| line.to_str().map_err(|_| BadRequest::InvalidHost).and_then(read)).transpose()?;
+    match (parts.uri.authority(), named) {
+        (None, Some(_)) => Ok(()),
+        // Only HTTP/1.0 knows requests without a host; HTTP/1.1 wants the header also beside a whole URL.
+        (None, None) if parts.version <= Version::HTTP_10 => Ok(()),
+        (None, None) => Err(BadRequest::NoHost),
+        (Some(_), None) if parts.version == Version::HTTP_11 => Err(BadRequest::NoHost),
+        (Some(authority), None) => {
+            read(authority.as_str())?;
+            let value = HeaderValue::from_str(authority.as_str()).map_err(|_| BadRequest::InvalidHost)?;
+            parts.headers.insert(header::HOST, value);
+            Ok(())
+        }
+        (Some(authority), Some(named)) => {
+            let default = if parts.uri.scheme() == Some(&Scheme::HTTPS) { 443 } else { 80 };
+            let same = read(authority.as_str())?.is_same(&named, default);
+            if same { Ok(()) } else { Err(BadRequest::HostsDisagree) }
+        }
+    }
+}
+
+fn settle_target(parts: &mut Parts) -> Result<(), BadRequest> {
+    if parts.uri.path() == "*" {
+        parts.uri = Uri::from_static("*");
+        return if parts.method == Method::OPTIONS { Ok(()) } else { Err(BadRequest::Asterisk) };
+    }
+    let changed = match normal_path(parts.uri.path())? {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(path) => Some(with_query(path, parts.uri.query())),
+    };
+    if changed.is_some() || parts.uri.authority().is_some() {
+        let kept = std::mem::take(&mut parts.uri).into_parts().path_and_query;
+        let target = changed.transpose()?.or(kept).unwrap_or(PathAndQuery::from_static("/"));
+        parts.uri = target.into();
+    }
+    Ok(())
+}
+
+/// A path in normal form with its query.
+pub(crate) fn with_query(mut path: String, query: Option<&str>) -> Result<PathAndQuery, PathError> {
+    if let Some(query) = query {
+        path.push('?');
+        path.push_str(query);
+    }
+    PathAndQuery::try_from(path).map_err(|_| PathError::BadByte)
+}
+
+/// A settled request as the plan asks for it.
+#[derive(Debug)]
+pub struct Asked<'a> {
+    parts: &'a Parts,
+    headers: Lines<'a>,
+}
+
+impl<'a> Asked<'a> {
+    #[must_use]
+    pub fn new(parts: &'a Parts) -> Self {
+        Self { parts, headers: Lines(&parts.headers) }
+    }
+
+    #[must_use]
+    pub fn request(&self) -> Request<'_> {
+        Request {
+            host: host_text(&self.parts.headers),
+            method: self.parts.method.as_str(),
+            path: self.parts.uri.path(),
+            query: self.parts.uri.query(),
+            headers: &self.headers,
+        }
+    }
+}
+
+/// The Host header of a settled request.
+pub(crate) fn host_text(headers: &HeaderMap) -> Option<&str> {
+    headers.get(header::HOST).and_then(|host| host.to_str().ok())
+}
+
+/// Headers for the plan to look at.
+#[derive(Debug)]
+pub struct Lines<'a>(pub &'a HeaderMap);
+
+impl Headers for Lines<'_> {
+    fn value(&self, name: &str, nth: usize) -> Option<&[u8]> {
+        // Most headers have one line, which is found without a walk.
+        if nth == 0 {
+            return self.0.get(name).map(HeaderValue::as_bytes);
+        }
+        self.0.get_all(name).iter().nth(nth).map(HeaderValue::as_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(method: &str, uri: &str, version: Version, headers: &[(&str, &str)]) -> Parts {
+        let mut request = http::Request::builder().method(method).uri(uri).version(version);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(()).unwrap().into_parts().0
+    }
+
+    fn settled(
+        method: &str,
+        uri: &str,
+        version: Version,
+        headers: &[(&str, &str)],
+    ) -> Result<(String, Option<String>), BadRequest> {
+        let mut parts = parts(method, uri, version, headers);
+        settle(&mut parts)?;
+        let asked = Asked::new(&parts);
+        assert_eq!(asked.request().path, parts.uri.path());
+        assert!(parts.uri.authority().is_none());
+        Ok((parts.uri.to_string(), asked.request().host.map(str::to_owned)))
+    }
+
+    #[test]
+    fn forms_of_targets() {
+        let host = [("host", "a.test")];
+        for (method, uri, version, headers, expected) in [
+            ("GET", "/a?b=//..%zz", Version::HTTP_11, &host[..], Ok("/a?b=//..%zz")),
+            ("GET", "/a/../b//c?x", Version::HTTP_11, &host, Ok("/b/c?x")),
+            ("GET", "http://a.test/a/./b?x", Version::HTTP_11, &host, Ok("/a/b?x")),
+            ("GET", "http://a.test?x", Version::HTTP_11, &host, Ok("/?x")),
+            ("GET", "http://A.TEST:80/a", Version::HTTP_11, &host, Ok("/a")),
+            ("GET", "https://a.test/a", Version::HTTP_2, &[], Ok("/a")),
+            ("OPTIONS", "*", Version::HTTP_11, &host, Ok("*")),
+            ("GET", "*", Version::HTTP_11, &host, Err(BadRequest::Asterisk)),
+            ("CONNECT", "a.test:443", Version::HTTP_11, &host, Err(BadRequest::Connect)),
+            (
+                "GET",
+                "a.test:443",
+                Version::HTTP_11,
+                &[("host", "a.test:443")],
+                Err(BadRequest::Path(PathError::NotAbsolute)),
+            ),
+            ("GET", "/%00", Version::HTTP_11, &host, Err(BadRequest::Path(PathError::BadByte))),
+            ("GET", "/a%2f..", Version::HTTP_11, &host, Err(BadRequest::Path(PathError::HiddenDots))),
+        ] {
+            let settled = settled(method, uri, version, headers).map(|(uri, _)| uri);
+            assert_eq!(settled.as_deref(), expected.as_ref().copied(), "{method} {uri}");
+        }
+    }
+
+    #[test]
+    fn one_host() {
+        let (h1, h2) = (Version::HTTP_11, Version::HTTP_2);
+        for (uri, version, headers, expected) in [
+            ("/", h1, &[("host", "a.test:8080")][..], Ok(Some("a.test:8080"))),
+            ("/", Version::HTTP_10, &[], Ok(None)),
+            ("/", h1, &[], Err(BadRequest::NoHost)),
+            ("/", h2, &[], Err(BadRequest::NoHost)),
+            ("http://a.test/", h1, &[], Err(BadRequest::NoHost)),
+            ("https://a.test/", h2, &[], Ok(Some("a.test"))),
+            ("https://a.test/", h2, &[("host", "a.test:443")], Ok(Some("a.test:443"))),
+            ("https://a.test/", h2, &[("host", "b.test")], Err(BadRequest::HostsDisagree)),
+            ("http://a.test/", h1, &[("host", "b.test")], Err(BadRequest::HostsDisagree)),
+            ("/", h1, &[("host", "a.test"), ("host", "a.test")], Err(BadRequest::SeveralHosts)),
+            ("/", h1, &[("host", "")], Err(BadRequest::InvalidHost)),
+            ("/", h1, &[("host", "a.test/x")], Err(BadRequest::InvalidHost)),
+            ("/", h1, &[("host", "u@a.test")], Err(BadRequest::InvalidHost)),
+            ("https://u@a.test/", h2, &[], Err(BadRequest::InvalidHost)),
+        ] {
+            let settled = settled("GET", uri, version, headers).map(|(_, host)| host);
+            let settled = settled.as_ref().map(|host| host.as_deref()).map_err(|error| *error);
+            assert_eq!(settled, expected, "{uri} {headers:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_of_http2_speaks_http1() {
+        let settled = |version, headers: &[(&str, &str)]| {
+            settled("GET", "https://a.test/", version, headers).map(|_| ())
+        };
+        for (headers, expected) in [
+            (("te", "trailers"), Ok(())),
+            (("te", "gzip"), Err(BadRequest::ConnectionHeader)),
+            (("connection", "close"), Err(BadRequest::ConnectionHeader)),
+            (("transfer-encoding", "chunked"), Err(BadRequest::ConnectionHeader)),
+            (("upgrade", "websocket"), Err(BadRequest::ConnectionHeader)),
+            (("keep-alive", "1"), Err(BadRequest::ConnectionHeader)),
+            (("proxy-connection", "close"), Err(BadRequest::ConnectionHeader)),
+        ] {
+            assert_eq!(settled(Version::HTTP_2, &[headers]), expected, "{headers:?}");
+        }
+        let both = [("host", "a.test"), ("content-length", "1"), ("transfer-encoding", "chunked")];
+        assert_eq!(settled(Version::HTTP_11, &both), Err(BadRequest::TwoLengths));
+    }
+
+    #[test]
+    fn lines_of_headers() {
+        let parts = parts("GET", "/", Version::HTTP_11, &[("x-a", "1"), ("X-A", "2"), ("x-b", "3")]);
+        let lines = Lines(&parts.headers);
+        let all = |name| (0..).map_while(|nth| lines.value(name, nth)).collect::<Vec<_>>();
+        assert_eq!(all("x-a"), [b"1", b"2"]);
+        assert_eq!(all("x-b"), [b"3"]);
+        assert!(all("x-c").is_empty());
+    }
+}

@@ -1,0 +1,143 @@
+//! Connections to backends: made when there is none, kept while they may be used again, and ended when the plan
+//! would no longer make them as they were made.
+
+mod connect;
+mod h1;
+mod h2;
+mod pools;
+mod stream;
+
+use std::sync::Arc;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use tidegate_plan::{ObjectName, Protocol};
+use tidegate_proxy::{Backend, Ending, Lease, TlsTo};
+
+pub(crate) use self::connect::{reach, reach_any};
+pub(crate) use self::pools::Pools;
+use crate::body::Upload;
+
+/// Where a request is to go, apart from which endpoint it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Destination {
+    pub(crate) backend: Arc<Backend>,
+    pub(crate) tls: Option<TlsTo>,
+    /// On whose behalf: it may have a client certificate.
+    pub(crate) gateway: ObjectName,
+    pub(crate) speaks: Speaks,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Speaks {
+    Http1,
+    Http2,
+}
+
+impl Speaks {
+    /// As `appProtocol` says, and gRPC always over HTTP/2: there is no other way.
+    pub(crate) fn to(backend: &Backend, is_grpc: bool) -> Self {
+        if is_grpc || backend.plan.protocol == Protocol::Http2 { Self::Http2 } else { Self::Http1 }
+    }
+}
+
+/// A connection that takes one request.
+pub(crate) enum Line {
+    Http1(h1::Checkout),
+    Http2(h2::Stream),
+}
+
+/// What must be held while an answer is read: the connection is free for another request when it is at its end.
+pub(crate) struct Hold(Line);
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) struct Unsent {
+    pub(crate) ending: Ending,
+    pub(crate) detail: Box<str>,
+    /// The request, where nothing of it was sent.
+    pub(crate) request: Option<Box<Request<Upload>>>,
+    /// The connection was used before: its end may have crossed the request.
+    pub(crate) was_used: bool,
+    /// The backend said that it has not looked at it.
+    pub(crate) rejected: bool,
+}
+
+impl Line {
+    /// Whether requests went over it before.
+    pub(crate) fn was_used(&self) -> bool {
+        match self {
+            Self::Http1(line) => line.was_used,
+            Self::Http2(line) => line.was_used(),
+        }
+    }
+
+    pub(crate) async fn send(self, request: Request<Upload>) -> Result<(Response<Incoming>, Hold), Unsent> {
+        let was_used = self.was_used();
+        let (result, hold) = match self {
+            Self::Http1(mut line) => (line.sender.try_send_request(request).await, Self::Http1(line)),
+            Self::Http2(mut line) => (line.sender().try_send_request(request).await, Self::Http2(line)),
+        };
+        match result {
+            Ok(response) => Ok((response, Hold(hold))),
+            Err(mut error) => {
+                let request = error.take_message().map(Box::new);
+                let error = error.into_error();
+                let ending = if error.is_parse() || error.is_parse_too_large() {
+                    Ending::BackendInvalid
+                } else {
+                    Ending::BackendReset
+                };
+                let rejected = is_rejection(&error);
+                Err(Unsent { ending, detail: cause(&error).into(), request, was_used, rejected })
+            }
+        }
+    }
+}
+
+impl Hold {
+    /// The answer was read to its end, and the request sent to its own.
+    pub(crate) fn release(self) {
+        // A stream of HTTP/2 gives itself back.
+        if let Line::Http1(line) = self.0 {
+            line.release();
+        }
+    }
+}
+
+impl std::fmt::Debug for Hold {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Hold")
+    }
+}
+
+/// Whether HTTP/2 says that the backend did nothing with the request: it refused the stream, or is going away.
+fn is_rejection(error: &hyper::Error) -> bool {
+    let mut source = std::error::Error::source(error);
+    while let Some(inner) = source {
+        if let Some(error) = inner.downcast_ref::<::h2::Error>() {
+            let refused = error.is_reset() && error.reason() == Some(::h2::Reason::REFUSED_STREAM);
+            return refused
+                || error.is_go_away() && error.is_remote() && error.reason() == Some(::h2::Reason::NO_ERROR);
+        }
+        source = inner.source();
+    }
+    false
+}
+
+/// The innermost reason of an error of hyper, without a word of the peer.
+pub(crate) fn cause(error: &hyper::Error) -> String {
+    let mut words = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(inner) = source {
+        words = inner.to_string();
+        source = inner.source();
+    }
+    words
+}
+
+/// An endpoint with a connection to it.
+pub(crate) struct Reached {
+    pub(crate) lease: Lease,
+    pub(crate) line: Line,
+}

@@ -1,0 +1,190 @@
+//! How long connections go on, and what ends them.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Response;
+use http_body_util::Full;
+use tidegate_plan::{Filter, HeaderChange};
+use tidegate_proxy::Bounds;
+
+use crate::backend::{self, Speaks};
+use crate::client::{Connection, get, http2, request, run, whole};
+use crate::gate::{Gate, rule, wait_for};
+
+fn short() -> Bounds {
+    Bounds {
+        header_time: Duration::from_millis(200),
+        keep_alive_time: Duration::from_millis(400),
+        body_time: Duration::from_millis(200),
+        ..Bounds::default()
+    }
+}
+
+fn gate(bounds: Bounds) -> (Gate, backend::Served) {
+    let served = backend::echo("a");
+    let mut gate = Gate::with(bounds, 1);
+    let id = gate.backend("a", &[served.port]);
+    gate.route("web", vec![rule("/", &id)]);
+    (gate.serving(), served)
+}
+
+#[test]
+fn slow_heads_and_slow_bodies_end() {
+    let (gate, _) = gate(short());
+    let mut silent = Connection::to(gate.address());
+    assert!(silent.rest().is_empty());
+    let mut slow = Connection::to(gate.address());
+    slow.send("GET / HTTP/1.1\r\nHost: a.t");
+    assert!(slow.rest().is_empty());
+    gate.line(&["ending=\"header_timeout\""]);
+    let mut body = Connection::to(gate.address());
+    let answer = body.ask("POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 10\r\n\r\nhalf");
+    assert_eq!(answer.status, 408);
+    gate.line(&["ending=\"body_timeout\""]);
+    wait_for("the bound to be counted", || {
+        (gate.metric("tidegate_limit_reached_total{limit=\"header_time\"}") >= 2.0).then_some(())
+    });
+}
+
+#[test]
+fn an_idle_connection_ends_in_order() {
+    let (gate, _) = gate(short());
+    let mut connection = Connection::to(gate.address());
+    assert_eq!(connection.get("/").status, 200);
+    assert_eq!(connection.get("/").status, 200);
+    assert!(connection.rest().is_empty());
+    wait_for("no connection", || (gate.proxy().connections() == 0).then_some(()));
+}
+
+#[test]
+fn heads_have_bounds() {
+    let bounds = Bounds { header_size: 8192, header_count: 20, uri_size: 100, ..Bounds::default() };
+    let (gate, _) = gate(bounds);
+    let many: String = (0..30).map(|number| format!("x-{number}: 1\r\n")).collect();
+    let long = format!("x: {}\r\n", "y".repeat(9000));
+    let path = format!("/{}", "z".repeat(200));
+    for (path, headers, status) in
+        [("/", many.as_str(), 431), ("/", &long, 431), (&path, "", 414), ("/", "", 200)]
+    {
+        let ask = format!("GET {path} HTTP/1.1\r\nHost: a.test\r\n{headers}\r\n");
+        assert_eq!(Connection::to(gate.address()).ask(&ask).status, status);
+    }
+}
+
+/// What is read in two ways by two readers is read by none.
+#[test]
+fn ambiguous_requests_are_refused() {
+    let (gate, served) = gate(Bounds::default());
+    for text in [
+        "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\nabcde",
+        "POST / HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a.test\r\nHost: b.test\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a.test\r\n folded: 1\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost : a.test\r\n\r\n",
+        "GET / HTTP/1.1\r\n\r\n",
+    ] {
+        let answer = Connection::to(gate.address()).ask(text);
+        assert_eq!(answer.status, 400, "{text}");
+    }
+    assert_eq!(served.requests(), 0);
+}
+
+/// A request that is under way when its route changes goes on; the next takes the new plan on the same connection.
+#[test]
+fn the_next_request_takes_the_newest_plan() {
+    let (mut gate, _) = gate(Bounds::default());
+    let mut connection = Connection::to(gate.address());
+    assert_eq!(connection.get("/").header("x-new"), None);
+    let new = tidegate_plan::Header { name: "x-new".to_owned(), value: "1".to_owned() };
+    let id = gate.backend("a", &[backend::echo("b").port]);
+    let mut changed = rule("/", &id);
+    changed.filters =
+        vec![Filter::ResponseHeaders(HeaderChange { set: vec![new], ..HeaderChange::default() })];
+    gate.route("web", vec![changed]);
+    gate.apply();
+    let answer = connection.get("/");
+    assert_eq!(answer.header("x-new"), Some("1"));
+    assert!(answer.body.starts_with("b "), "{}", answer.body);
+}
+
+#[test]
+fn connections_of_a_removed_listener_end() {
+    let (mut gate, _) = gate(Bounds::default());
+    let mut connection = Connection::to(gate.address());
+    assert_eq!(connection.get("/").status, 200);
+    gate.remove_listener("http");
+    assert!(connection.rest().is_empty());
+}
+
+/// What is under way is finished, idle connections end at once, and nothing outlives the deadline.
+#[test]
+fn drain() {
+    let slow = backend::serving(Speaks::Http1, |_, nth| async move {
+        if nth == 0 {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        } else {
+            std::future::pending::<()>().await;
+        }
+        Response::new(Full::new(Bytes::from_static(b"at last")))
+    });
+    let mut gate = Gate::with(Bounds::default(), 1);
+    let id = gate.backend("slow", &[slow.port]);
+    let quick = gate.backend("quick", &[backend::echo("quick").port]);
+    gate.route("web", vec![rule("/slow", &id), rule("/", &quick)]);
+    let gate = gate.serving();
+    let mut idle = Connection::to(gate.address());
+    assert_eq!(idle.get("/").status, 200);
+    run(async {
+        let mut client = http2(gate.address()).await;
+        let asked = tokio::spawn({
+            let answer = client.send_request(request("GET", "http://a.test/slow", ""));
+            async move { whole(answer.await.unwrap()).await }
+        });
+        tokio::task::spawn_blocking({
+            let slow = slow.clone();
+            move || wait_for("the request", || (slow.requests() == 1).then_some(()))
+        })
+        .await
+        .unwrap();
+        let mut stuck = Connection::to(gate.address());
+        stuck.send("GET /slow HTTP/1.1\r\nHost: a.test\r\n\r\n");
+        tokio::task::spawn_blocking({
+            let slow = slow.clone();
+            move || wait_for("the other", || (slow.requests() == 2).then_some(()))
+        })
+        .await
+        .unwrap();
+        let cut_off = gate.proxy().drain(Duration::from_secs(2));
+        let (cut_off, answer) = tokio::join!(cut_off, asked);
+        assert_eq!(answer.unwrap().body, "at last");
+        assert!(cut_off <= 1, "{cut_off}");
+        assert!(stuck.rest().is_empty());
+    });
+    assert!(idle.rest().is_empty());
+}
+
+/// Streams both ways without waiting for the whole.
+#[test]
+fn bodies_are_not_gathered() {
+    let (gate, served) = gate(Bounds::default());
+    let mut connection = Connection::to(gate.address());
+    connection.send("POST / HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
+    wait_for("the backend to have the beginning", || (served.requests() == 1).then_some(()));
+    let answer = connection.ask("6\r\n there\r\n0\r\n\r\n");
+    assert!(answer.body.ends_with("\nhello there"), "{}", answer.body);
+    assert!(answer.body.contains("transfer-encoding: chunked\n"), "{}", answer.body);
+}
+
+#[test]
+fn expect_continue_is_answered_when_the_backend_wants_the_body() {
+    let (gate, _) = gate(Bounds::default());
+    let mut connection = Connection::to(gate.address());
+    let first = connection
+        .ask("POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n");
+    assert_eq!(first.status, 100);
+    let answer = connection.ask("body");
+    assert!(answer.body.ends_with("\nbody") && !answer.body.contains("expect"), "{}", answer.body);
+    assert_eq!(get(gate.address(), "/").status, 200);
+}

@@ -1,0 +1,293 @@
+//! One turn: what has changed is translated, told to data planes, and written to statuses.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+use tidegate_api::status::Status;
+use tidegate_api::{Kind, Object, ObjectKey};
+use tidegate_plan::{ObjectName, Transport};
+use tidegate_translate::{Change, Delta};
+
+use super::{Controller, Dirty};
+use crate::kinds;
+use crate::planes::{Addresses, Plane, Wanted, addresses, exposures, plane_name};
+use crate::programmed::Serving;
+use crate::status::has_entries_of;
+
+/// How often what was fetched may ask for more before others get their turn.
+const ROUNDS: usize = 4;
+
+/// The label that a Service of ours hands on to its EndpointSlices.
+const ROLE_LABEL: &str = "gateway.tidegate.io/role";
+
+/// Whether an object says something about data planes that run.
+pub(super) fn is_of_a_plane(object: &Object) -> bool {
+    matches!(object, Object::EndpointSlice(slice) if slice.meta.labels.contains_key(ROLE_LABEL))
+}
+
+pub(super) fn join(all: &mut Delta, more: Delta) {
+    all.fragments.extend(more.fragments);
+    all.endpoints.extend(more.endpoints);
+    all.statuses.extend(more.statuses);
+    all.wants.extend(more.wants);
+}
+
+impl Controller {
+    pub(super) async fn turn(&mut self) {
+        if !self.is_synced() && !self.sync() {
+            return;
+        }
+        let start = Instant::now();
+        let changed = !self.changes.is_empty();
+        let mut delta = std::mem::take(&mut self.pending);
+        join(&mut delta, self.translate().await);
+        self.tell_notes(&delta);
+        let dirty = std::mem::take(&mut self.dirty);
+        let mut touched = std::mem::take(&mut self.touched);
+        let is_idle = delta.is_empty() && touched.is_empty() && !dirty.is_any();
+        if is_idle && !changed {
+            return;
+        }
+        if self.leading {
+            let republished = self.publish(&delta, dirty.everything);
+            if dirty.all_planes || dirty.everything || !republished.is_empty() || !delta.statuses.is_empty() {
+                self.want_planes();
+            }
+            self.programme(&delta, &dirty, &republished, &mut touched);
+            if dirty.everything {
+                touched.extend(self.translator.translation().statuses.keys().cloned());
+                touched.extend(self.statuses.all_observed());
+            }
+            for key in touched.into_iter().chain(delta.statuses) {
+                self.write_status(key);
+            }
+        }
+        if changed {
+            self.metrics.turns.inc();
+            let took = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
+            self.metrics.turn_microseconds.set(self.metrics.turn_microseconds.get() + took);
+        }
+    }
+
+    /// Nothing is said before everything has been looked at: half of the truth would be wrong statuses.
+    fn sync(&mut self) -> bool {
+        let is_synced = !self.watches.is_empty() && self.watches.values().all(|watching| watching.listed);
+        if is_synced {
+            self.health.synced.store(true, Relaxed);
+            self.dirty.everything = true;
+            self.log.info("synced", format_args!("all {} kinds have been looked at", self.watches.len()));
+        }
+        is_synced
+    }
+
+    /// Translates what has changed, and brings the Secrets and ConfigMaps here that are asked for.
+    async fn translate(&mut self) -> Delta {
+        let mut delta = self.translator.apply(std::mem::take(&mut self.changes));
+        for _ in 0..ROUNDS {
+            let missing = self.data.missing(self.translator.data_asked_for());
+            if missing.is_empty() || self.is_fetching_again {
+                break;
+            }
+            let fetched = self.data.fetch(&self.client, missing, &self.log).await;
+            let mut changes = fetched.gone;
+            for seen in fetched.objects {
+                match seen.object {
+                    Ok(object) => {
+                        self.unread.remove(&seen.key);
+                        changes.push(Change::Upsert(object));
+                    }
+                    Err(problem) => {
+                        self.log.warning("refused", format_args!("{} is left out: {problem}", seen.key));
+                        self.unread.insert(seen.key.clone(), problem);
+                        changes.push(Change::Remove(seen.key));
+                    }
+                }
+            }
+            join(&mut delta, self.translator.apply(changes));
+            // The heartbeat tries again what could not be had.
+            self.is_fetching_again = fetched.failed;
+        }
+        let unasked = self.data.drop_unasked(self.translator.data_asked_for());
+        if !unasked.is_empty() {
+            join(&mut delta, self.translator.apply(unasked));
+        }
+        delta
+    }
+
+    /// What has no place in a status is an Event.
+    fn tell_notes(&self, delta: &Delta) {
+        if !self.leading {
+            return;
+        }
+        let translation = self.translator.translation();
+        for key in &delta.statuses {
+            for note in translation.notes.get(key).into_iter().flatten() {
+                self.events.warn(key, "", "Note", &note.message);
+            }
+        }
+    }
+
+    /// What there shall be for each Gateway.
+    pub(super) fn want_planes(&mut self) {
+        let translation = self.translator.translation();
+        let mut accounts = BTreeMap::new();
+        let mut ours = BTreeSet::new();
+        for key in translation.statuses.keys().filter(|key| key.kind == Kind::Gateway) {
+            let gateway = &key.name;
+            ours.insert(gateway.clone());
+            let account = ObjectName::new(gateway.namespace.clone(), plane_name(&gateway.name));
+            accounts.insert(account, gateway.clone());
+            let asked = translation.infrastructure.get(gateway);
+            let published = self.published.get(gateway);
+            let wanted = match (asked, published, self.link_address, &self.term) {
+                (Some(asked), Some(published), Some(link), Some(term)) => {
+                    let ports: BTreeSet<(u16, Transport)> = published
+                        .plan
+                        .listeners()
+                        .map(|listener| (listener.port, listener.handling.transport()))
+                        .collect();
+                    let plane = Plane {
+                        gateway,
+                        asked,
+                        ports: &ports,
+                        settings: &self.settings,
+                        link,
+                        authorities: &term.authorities,
+                    };
+                    Wanted::Objects(plane.objects())
+                }
+                _ => Wanted::AsItIs,
+            };
+            self.planes.want(gateway.clone(), wanted);
+        }
+        for gateway in self.planes.owners().into_iter().filter(|owner| !ours.contains(owner)) {
+            if self.exists(&gateway) {
+                self.planes.want(gateway, Wanted::Nothing);
+            } else {
+                self.planes.forget(&gateway);
+            }
+        }
+        self.metrics.gateways.set(ours.len() as u64);
+        self.accounts.set(accounts);
+    }
+
+    /// Brings the statuses of Gateways and their ListenerSets in line with what data planes and Services say.
+    fn programme(
+        &mut self,
+        delta: &Delta,
+        dirty: &Dirty,
+        republished: &BTreeSet<ObjectName>,
+        touched: &mut BTreeSet<ObjectKey>,
+    ) {
+        let translation = self.translator.translation();
+        let owned = |key: &ObjectKey| matches!(key.kind, Kind::Gateway | Kind::ListenerSet);
+        let mut gateways: BTreeSet<ObjectName> = dirty.gateways.union(republished).cloned().collect();
+        if dirty.all_gateways
+            || dirty.everything
+            || delta.statuses.iter().any(|key| key.kind == Kind::ListenerSet)
+        {
+            let all = translation.statuses.keys().take_while(|key| key.kind <= Kind::Gateway);
+            gateways.extend(all.filter(|key| key.kind == Kind::Gateway).map(|key| key.name.clone()));
+        }
+        gateways.extend(
+            delta.statuses.iter().filter(|key| key.kind == Kind::Gateway).map(|key| key.name.clone()),
+        );
+        for key in delta.statuses.iter().filter(|key| owned(key) && !translation.statuses.contains_key(*key))
+        {
+            self.served.remove(key);
+        }
+        for gateway in gateways {
+            for (key, status) in self.programmed(&gateway) {
+                if self.served.get(&key) != Some(&status) {
+                    self.served.insert(key.clone(), status);
+                    touched.insert(key);
+                }
+            }
+        }
+    }
+
+    fn programmed(&self, gateway: &ObjectName) -> Vec<(ObjectKey, Arc<Status>)> {
+        let translation = self.translator.translation();
+        let key = ObjectKey { kind: Kind::Gateway, name: gateway.clone() };
+        let Some(Status::Gateway(status)) = translation.statuses.get(&key).map(|status| &**status) else {
+            return Vec::new();
+        };
+        let nobody = BTreeMap::new();
+        let (found, ready, asked) = self.reached(gateway);
+        let serving = Serving {
+            gateway,
+            reports: self.reports.get(gateway).unwrap_or(&nobody),
+            needed: self.published.get(gateway).map_or(u64::MAX, |published| published.needed),
+            ready,
+            addresses: &found,
+            asked_addresses: asked,
+        };
+        let before = |key: &ObjectKey| self.served.get(key).map(|status| &**status);
+        let mut all = vec![(key.clone(), Arc::new(Status::Gateway(serving.gateway(status, before(&key)))))];
+        let sets = self.translator.resources().listener_sets_of(gateway);
+        for set in sets {
+            let key = ObjectKey { kind: Kind::ListenerSet, name: set.meta.object_name() };
+            if let Some(Status::ListenerSet(status)) = translation.statuses.get(&key).map(|status| &**status)
+            {
+                let status = serving.set(&key.name, status, before(&key));
+                all.push((key, Arc::new(Status::ListenerSet(status))));
+            }
+        }
+        all
+    }
+
+    /// The addresses of a Gateway, how many of its Pods are ready, and how many addresses it asks for.
+    fn reached(&self, gateway: &ObjectName) -> (Addresses, usize, usize) {
+        let Some(asked) = self.translator.translation().infrastructure.get(gateway) else {
+            return Default::default();
+        };
+        let exposures = exposures(gateway, asked);
+        let named = |service: &str| ObjectName::new(gateway.namespace.clone(), service);
+        let services: Vec<_> = exposures
+            .iter()
+            .filter_map(|exposure| {
+                Some((exposure.service.as_str(), self.planes.service(&named(&exposure.service))?))
+            })
+            .collect();
+        let services = services.iter().map(|(name, service)| (*name, &**service)).collect();
+        let ready: BTreeSet<IpAddr> =
+            exposures.iter().flat_map(|exposure| self.ready(&named(&exposure.service))).collect();
+        (addresses(&exposures, asked, &services, &ready), ready.len(), asked.addresses.len())
+    }
+
+    fn ready(&self, service: &ObjectName) -> Vec<IpAddr> {
+        let slices = self.translator.resources().endpoint_slices_of(service);
+        let endpoints = slices.flat_map(|slice| &slice.spec.endpoints);
+        let ready = endpoints.filter(|endpoint| {
+            let ready = endpoint.conditions.as_ref().and_then(|conditions| conditions.ready);
+            ready.unwrap_or(true)
+        });
+        ready.flat_map(|endpoint| endpoint.addresses.iter().filter_map(|ip| ip.parse().ok())).collect()
+    }
+
+    fn write_status(&self, key: ObjectKey) {
+        if !kinds::has_status(key.kind) {
+            return;
+        }
+        let translated = self.translator.translation().statuses.get(&key);
+        let desired = translated.map(|status| self.served.get(&key).unwrap_or(status));
+        match desired {
+            Some(status) => self.statuses.write(key, Some(Arc::clone(status))),
+            None => {
+                let observed = self.statuses.observed(&key);
+                if observed.is_some_and(|status| has_entries_of(&status, &self.settings.controller_name)) {
+                    self.statuses.write(key, None);
+                }
+            }
+        }
+    }
+}
+
+impl Dirty {
+    fn is_any(&self) -> bool {
+        !self.gateways.is_empty() || self.all_gateways || self.all_planes || self.everything
+    }
+}

@@ -1,0 +1,81 @@
+//! Events for what has no place in a status. Bounded: what cannot be sent soon is dropped.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use kube::Client;
+use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use tidegate_api::{Kind, ObjectKey};
+use tidegate_plan::ObjectName;
+use tokio::sync::mpsc;
+
+use crate::kinds;
+use crate::log::Log;
+
+const WAITING: usize = 256;
+/// The same is not said again within this time.
+const AGAIN: Duration = Duration::from_secs(600);
+/// A message may have this many characters.
+const MAX_NOTE: usize = 1024;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Events(mpsc::Sender<Warning>);
+
+#[derive(Debug)]
+struct Warning {
+    key: ObjectKey,
+    uid: String,
+    reason: &'static str,
+    note: String,
+}
+
+impl Events {
+    /// The way to say something, and the task that says it.
+    pub(crate) fn new(client: Client, identity: &str, log: Log) -> (Self, impl Future<Output = ()> + use<>) {
+        let (sender, receiver) = mpsc::channel(WAITING);
+        let reporter = Reporter {
+            controller: "gateway.tidegate.io/controller".into(),
+            instance: Some(identity.to_owned()),
+        };
+        (Self(sender), publish(Recorder::new(client, reporter), receiver, log))
+    }
+
+    pub(crate) fn warn(&self, key: &ObjectKey, uid: &str, reason: &'static str, note: &str) {
+        let note = note.chars().take(MAX_NOTE).collect();
+        let _ = self.0.try_send(Warning { key: key.clone(), uid: uid.to_owned(), reason, note });
+    }
+
+    pub(crate) fn warn_gateway(&self, gateway: &ObjectName, reason: &'static str, note: &str) {
+        self.warn(&ObjectKey { kind: Kind::Gateway, name: gateway.clone() }, "", reason, note);
+    }
+}
+
+async fn publish(recorder: Recorder, mut warnings: mpsc::Receiver<Warning>, log: Log) {
+    let mut said: BTreeMap<(ObjectKey, String), Instant> = BTreeMap::new();
+    while let Some(Warning { key, uid, reason, note }) = warnings.recv().await {
+        let now = Instant::now();
+        said.retain(|_, when| now.duration_since(*when) < AGAIN);
+        if said.insert((key.clone(), note.clone()), now).is_some() {
+            continue;
+        }
+        let version = kinds::resource(key.kind, key.kind.versions()[0]).api_version;
+        let reference = k8s_openapi::api::core::v1::ObjectReference {
+            api_version: Some(version),
+            kind: Some(key.kind.as_str().to_owned()),
+            name: Some(key.name.name.to_string()),
+            namespace: Some(key.name.namespace.to_string()).filter(|namespace| !namespace.is_empty()),
+            uid: Some(uid).filter(|uid| !uid.is_empty()),
+            ..Default::default()
+        };
+        let event = Event {
+            type_: EventType::Warning,
+            reason: reason.to_owned(),
+            note: Some(note),
+            action: "Reconcile".to_owned(),
+            secondary: None,
+        };
+        if let Err(error) = recorder.publish(&event, &reference).await {
+            log.warning("event-failed", format_args!("an Event about {key} cannot be written: {error}"));
+        }
+    }
+}

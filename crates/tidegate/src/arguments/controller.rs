@@ -1,0 +1,97 @@
+//! What can be said to `controller`.
+
+use std::net::SocketAddr;
+
+use clap::{Args, ValueEnum};
+use tidegate_kubernetes::{LinkAddress, Settings};
+use tidegate_translate::CONTROLLER_NAME;
+
+use crate::arguments::LogFormat;
+
+pub(crate) const CONTROLLER_EXAMPLES: &str = "\
+Examples:
+  tidegate controller --image registry.example.com/tidegate:1.0        in a Pod, as the chart starts it
+  tidegate controller --image tidegate:dev --link-address 10.0.0.5:9443    outside, with the kubeconfig of KUBECONFIG
+
+Signals: TERM and INT hand leadership over and end; data planes go on serving.
+
+Exit status: 0 ended, 2 it could not start.";
+
+#[derive(Debug, Args)]
+pub(crate) struct Controller {
+    /// GatewayClasses with this controllerName are ours
+    #[arg(long, value_name = "NAME", default_value = CONTROLLER_NAME)]
+    controller_name: String,
+    /// Where data planes fetch what they serve
+    #[arg(long, value_name = "ADDRESS", default_value = "[::]:9443")]
+    link: SocketAddr,
+    /// The Service of the link in the controller's namespace, which selects the Pod with the leader's label
+    #[arg(long, value_name = "NAME", default_value = "tidegate-link", conflicts_with = "link_address")]
+    link_service: String,
+    /// Where data planes find the link, instead of a Service
+    #[arg(long, value_name = "ADDRESS")]
+    link_address: Option<SocketAddr>,
+    /// Health and metrics
+    #[arg(long, value_name = "ADDRESS", default_value = "[::]:9901")]
+    pub(crate) health: SocketAddr,
+    /// The Lease by which one of several replicas leads
+    #[arg(long, value_name = "NAME", default_value = "tidegate")]
+    lease: String,
+    /// The image of data planes
+    #[arg(long, value_name = "IMAGE")]
+    image: String,
+    /// When that image is pulled [default: as Kubernetes does]
+    #[arg(long, value_name = "POLICY")]
+    image_pull_policy: Option<PullPolicy>,
+    /// The namespace of Lease, Service and CA
+    #[arg(long, value_name = "NAMESPACE", env = "POD_NAMESPACE", default_value = "tidegate-system")]
+    namespace: String,
+    /// The name of this replica: in a cluster, of its Pod [default: the machine's name and the process]
+    #[arg(long, value_name = "NAME", env = "POD_NAME")]
+    name: Option<String>,
+    /// The least important lines that are written
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    pub(crate) log_level: LogLevel,
+    /// How lines are written
+    #[arg(long, value_name = "FORMAT", default_value = "json")]
+    pub(crate) log_format: LogFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PullPolicy {
+    #[value(name = "Always")]
+    Always,
+    #[value(name = "IfNotPresent")]
+    IfNotPresent,
+    #[value(name = "Never")]
+    Never,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum LogLevel {
+    Info,
+    #[value(name = "warn", alias = "warning")]
+    Warning,
+    Error,
+}
+
+impl Controller {
+    pub(crate) fn settings(&self) -> Settings {
+        let host = || rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let link = match self.link_address {
+            Some(address) => LinkAddress::Address(address),
+            None => LinkAddress::Service(self.link_service.clone()),
+        };
+        Settings {
+            controller_name: self.controller_name.as_str().into(),
+            namespace: self.namespace.clone(),
+            identity: self.name.clone().unwrap_or_else(|| format!("{}-{}", host(), std::process::id())),
+            is_pod: self.name.is_some(),
+            lease: self.lease.clone(),
+            image: self.image.clone(),
+            image_pull_policy: self.image_pull_policy.map(|policy| format!("{policy:?}")),
+            link,
+            link_listen: self.link,
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Requests on their way to a backend. The body is an ordinary test of the http crate.
+#![no_main]
+
+#[path = "../../crates/http/tests/request/body.rs"]
+mod body;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| body::check(bytes));

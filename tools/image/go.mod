@@ -1,0 +1,3 @@
+module tidegate.io/tools/image
+
+go 1.21
