@@ -7,6 +7,8 @@ DENY_VERSION := 0.20.2
 FUZZ := $(TOOLS)/bin/cargo-fuzz
 FUZZ_VERSION := 0.13.2
 FUZZ_SECONDS ?= 60
+PEBBLE := $(TOOLS)/bin/pebble
+PEBBLE_VERSION := v2.10.1
 
 # Programs besides cargo, each with the package of Debian that has it.
 FOR_DEMO := gcc:gcc openssl:openssl curl:curl socat:socat
@@ -44,8 +46,10 @@ demo: debian ## real servers, Tidegate in front of them, and what happens; DEMO=
 test: debian lint ## everything that needs neither Go nor a cluster
 	cargo test --workspace --quiet
 
-integration: debian ## with parts that Go fetches: the manifests of the official conformance suite
+integration: debian $(PEBBLE) ## with parts that Go fetches: the manifests of the official conformance suite, a CA for ACME
 	cargo build --quiet --package tidegate
+	TIDEGATE_PEBBLE=$(TOOLS)/bin cargo test --quiet --package tidegate-certs --test pebble -- --ignored --test-threads 1
+	TIDEGATE_PEBBLE=$(TOOLS)/bin cargo test --quiet --package tidegate --test certificates -- --ignored
 	conformance/manifests.sh target/debug/tidegate
 
 conformance: debian ## the official suite in a cluster of its own (conformance/README.md; CHANNEL, RUN, KEEP, PROFILE)
@@ -87,6 +91,10 @@ debian:
 
 $(DENY):
 	cargo install --quiet --debug --locked --root $(TOOLS) --version $(DENY_VERSION) cargo-deny
+
+$(PEBBLE):
+	GOBIN=$(TOOLS)/bin go install github.com/letsencrypt/pebble/v2/cmd/pebble@$(PEBBLE_VERSION)
+	GOBIN=$(TOOLS)/bin go install github.com/letsencrypt/pebble/v2/cmd/pebble-challtestsrv@$(PEBBLE_VERSION)
 
 $(FUZZ):
 	cargo install --quiet --debug --locked --root $(TOOLS) --version $(FUZZ_VERSION) cargo-fuzz

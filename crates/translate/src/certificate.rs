@@ -42,3 +42,10 @@ pub(crate) fn resolve(
         .key(secret)
         .map_err(|error| Fault::new(invalid, format!("Secret {name} cannot be used: {error}")))
 }
+
+/// What an issuer of ours put into further Secrets for want of room in this one. Who can write them can write the
+/// Secret itself: they are in its namespace.
+pub(crate) fn beside(secret: &ObjectName, lookup: &Lookup<'_>) -> Vec<Arc<KeyMaterial>> {
+    let further = lookup.certificates_of(secret);
+    further.into_iter().filter_map(|secret| lookup.credentials().key(secret).ok()).collect()
+}
