@@ -46,11 +46,12 @@ demo: debian ## real servers, Tidegate in front of them, and what happens; DEMO=
 test: debian lint ## everything that needs neither Go nor a cluster
 	cargo test --workspace --quiet
 
-integration: debian $(PEBBLE) ## with parts that Go fetches: the manifests of the official conformance suite, a CA for ACME
+integration: debian $(PEBBLE) ## with parts that Go fetches: the manifests of the official conformance suite, h2spec, gRPC, a CA for ACME
 	cargo build --quiet --package tidegate
 	TIDEGATE_PEBBLE=$(TOOLS)/bin cargo test --quiet --package tidegate-certs --test pebble -- --ignored --test-threads 1
 	TIDEGATE_PEBBLE=$(TOOLS)/bin cargo test --quiet --package tidegate --test certificates -- --ignored
 	conformance/manifests.sh target/debug/tidegate
+	tools/http/integration.sh target/debug/tidegate
 
 conformance: debian ## the official suite in a cluster of its own (conformance/README.md; CHANNEL, RUN, KEEP, PROFILE)
 	conformance/run.sh

@@ -9,7 +9,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from rows import BY_NAME, OTHER_WAYS, ROWS
+from rows import BY_NAME, NAMES, OTHER_WAYS, ROWS
 
 SUBJECT = "tidegate"
 # A measurement during which others used so much of the proxy's core is left out where an undisturbed one is there.
@@ -79,6 +79,15 @@ class Run:
         problem = self.problem(row, SUBJECT)
         if figure is None:
             return "-", f"**not measured**{': ' + problem if problem else ''}"
+        if goal.against == "named":
+            ratios = [(peer, figure / median(figures), most) for peer, most in goal.peers
+                      if (figures := self.peer_figures(row, peer))]
+            if not ratios:
+                return "-", "not compared"
+            ratio = ", ".join(f"{ratio:.2f} of {NAMES[peer]}" for peer, ratio, _ in ratios)
+            if problem:
+                return ratio, f"**invalid**: {problem}"
+            return ratio, "reached" if all(ratio <= most for _, ratio, most in ratios) else "**missed**"
         if goal.against == "absolute":
             best = self.best_peer(row)
             ratio = f"{figure / median(self.peer_figures(row, best)):.2f}" if best else "-"

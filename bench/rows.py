@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from typing import Callable, Optional
 
 # `direct` asks the backends themselves; rows without a port there have no `direct`.
-ECHO, SOURCE, SINK, TLS_ECDSA, TLS_RSA, UDP = 9001, 9002, 9003, 9004, 9006, 9007
+ECHO, SOURCE, SINK, TLS_ECDSA, HTTP, TLS_RSA, UDP, HTTP2 = 9001, 9002, 9003, 9004, 9005, 9006, 9007, 9008
+
+
+NAMES = {"envoy": "Envoy", "haproxy": "HAProxy", "nginx": "nginx"}
 
 
 @dataclass(frozen=True)
@@ -15,14 +18,18 @@ class Goal:
 
     most: float
     # `best`: the best peer of the row; `splice`: HAProxy with splice; `own`: Tidegate in another row; `absolute`: the
-    # figure itself.
+    # figure itself; `named`: each of the peers in `peers`, which stand with their own `most`.
     against: str = "best"
     row: Optional[str] = None
+    peers: tuple = ()
+    # What the other row is about, for `own`.
+    other: str = "one name"
 
     def words(self):
         return {"best": f"≤ {self.most:g}",
                 "splice": f"≤ {self.most:g} of HAProxy's splice",
-                "own": f"≤ {self.most:g} of one name",
+                "own": f"≤ {self.most:g} of {self.other}",
+                "named": ", ".join(f"≤ {most:g} of {NAMES[peer]}" for peer, most in self.peers),
                 "absolute": f"≤ {self.most:g}"}[self.against]
 
 
@@ -38,8 +45,10 @@ class Row:
     needs: str
     direct: Optional[int] = None
     goal: Optional[Goal] = None
-    # Of the configurations with few, 10,000 and 100,000 names.
+    # Of the configurations with few, 10,000 and 100,000 names, and with 10,000 HTTP routes.
     variant: str = "base"
+    # Of `reload`: the variant that the change leads to.
+    change: str = ""
     # Measured in a process of its own, so that nothing of other rows is left in it.
     alone: bool = False
     # Part of a run that does not name its rows.
@@ -88,6 +97,14 @@ def nothing_broken(result):
 ECDSA = ("--tls", "--certificate", "{certificates}/{owner}ecdsa.crt")
 RSA = ("--tls", "--certificate", "{certificates}/{owner}rsa.crt")
 
+HTTP_GOAL = Goal(1.0, "named", peers=(("nginx", 1.0), ("haproxy", 1.15)))
+HTTP2_GOAL = Goal(0.9, "named", peers=(("envoy", 0.9), ("nginx", 0.9)))
+
+
+def web(name, title, options, port, needs, **rest):
+    """An HTTP/1.1 request on one of 50 connections that are kept alive, unless `options` say otherwise."""
+    return cpu(name, title, "rr", ("--http", *options), port, needs, **rest)
+
 ROWS = (
     cpu("conn", "new passthrough connection", "conn", (), 8443, "passthrough", direct=ECHO, goal=Goal(0.95)),
     cpu("conn_pq", "the same, post-quantum ClientHello", "conn", ("--kx", "pq"), 8443, "passthrough", direct=ECHO,
@@ -133,16 +150,43 @@ ROWS = (
         valid=nothing_lost),
     cpu("udp_new", "UDP, a new flow for each datagram", "udp", ("--fresh",), 8054, "udp-one-answer", direct=UDP,
         goal=Goal(0.7), valid=nothing_lost, alone=True),
+    web("http", "HTTP/1.1 request, 50 connections", ("--plain",), 8080, "http", direct=HTTP, goal=HTTP_GOAL),
+    web("https", "HTTPS request, 50 connections", ECDSA, 8447, "https", goal=HTTP_GOAL),
+    web("http_down", "HTTP answer of 1 MB, 8 connections", ("--plain", "--conns", "8", "--path", "/large"), 8080, "http",
+        direct=HTTP),
+    web("http_up", "HTTP request of 1 MB, 8 connections", ("--plain", "--conns", "8", "--body", "1048576"), 8080, "http",
+        direct=HTTP),
+    cpu("h2", "HTTP/2 request over TLS, 10 connections with 10 each", "h2", ECDSA, 8447, "h2", goal=HTTP2_GOAL),
+    cpu("grpc", "gRPC call over TLS, the same", "h2", (*ECDSA, "--host", "grpc.test", "--grpc", "64"), 8447, "grpc",
+        goal=HTTP2_GOAL),
+    cpu("h2c", "HTTP/2 request in plain text", "h2", ("--plain",), 8080, "h2c", direct=HTTP2, default=False),
+    web("hosts_few", "HTTP request, 10 routes by host", ("--plain", "--targets", "{generated}/hosts-few.txt"), 8081,
+        "routes"),
+    web("hosts_10k", "the same, 10,000 routes", ("--plain", "--targets", "{generated}/hosts-many.txt"), 8081, "routes",
+        variant="web10k", goal=Goal(1.5, "own", "hosts_few", other="10 routes")),
+    web("paths_few", "HTTP request, 10 routes by path", ("--plain", "--targets", "{generated}/paths-few.txt"), 8082,
+        "routes"),
+    web("paths_10k", "the same, 10,000 routes", ("--plain", "--targets", "{generated}/paths-many.txt"), 8082, "routes",
+        variant="web10k", goal=Goal(1.5, "own", "paths_few", other="10 routes")),
     Row("idle", "memory of an idle passthrough connection", "KB", "kb_per_conn", "idle", ("--conns", "{idle}"), 8443,
         "passthrough", goal=Goal(3.0, "absolute"), valid=all_open, alone=True),
     Row("idle_tls", "memory of an idle terminated connection", "KB", "kb_per_conn", "idle",
         ("--conns", "{idle_tls}", *ECDSA), 8445, "ecdsa", goal=Goal(16.0, "absolute"), valid=all_open, alone=True),
+    Row("idle_http", "memory of an idle HTTP connection", "KB", "kb_per_conn", "idle",
+        ("--conns", "{idle_tls}", "--http", "--plain"), 8080, "http", valid=all_open, alone=True),
+    Row("idle_https", "the same with TLS", "KB", "kb_per_conn", "idle", ("--conns", "{idle_tls}", "--http", *ECDSA), 8447,
+        "https", valid=all_open, alone=True),
     Row("reload", "route added, 1,000 live connections", "ms", "route_ms", "reload", ("--after", "2"), 8443, "reload",
         goal=Goal(10.0, "absolute"), valid=nothing_broken, alone=True),
     Row("reload_runtime", "the same by a runtime API", "ms", "route_ms", "reload", ("--after", "1"), 8443, "runtime",
         valid=nothing_broken, alone=True),
     Row("reload_10k", "route added to 10,000", "ms", "route_ms", "reload", ("--after", "2"), 8443, "10k",
         variant="10k", goal=Goal(10.0, "absolute"), valid=nothing_broken),
+    Row("reload_http", "HTTP route added, 1,000 live connections", "ms", "route_ms", "reload",
+        ("--after", "2", "--http", "--plain"), 8080, "reload-http", change="webnew", goal=Goal(10.0, "absolute"),
+        valid=nothing_broken, alone=True),
+    Row("reload_http_runtime", "the same by a runtime API", "ms", "route_ms", "reload",
+        ("--after", "1", "--http", "--plain"), 8080, "runtime-http", change="webnew", valid=nothing_broken, alone=True),
     Row("mem", "memory at start", "MB", "pss_kb", "mem", (), 8443, "passthrough", scale=1 / 1024, default=False,
         alone=True),
     Row("mem_10k", "memory with 10,000 routes", "MB", "pss_kb", "mem", (), 8443, "10k", variant="10k",
@@ -150,6 +194,7 @@ ROWS = (
 )
 
 # Another row's figure counts for a peer as well, where it has a faster way to do the same.
-OTHER_WAYS = {"bulk_down": "bulk_down_splice", "bulk_up": "bulk_up_splice", "reload": "reload_runtime"}
+OTHER_WAYS = {"bulk_down": "bulk_down_splice", "bulk_up": "bulk_up_splice", "reload": "reload_runtime",
+              "reload_http": "reload_http_runtime"}
 
 BY_NAME = {row.name: row for row in ROWS}

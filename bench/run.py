@@ -138,7 +138,7 @@ class Session:
             for row in self.rows:
                 if row.alone:
                     self.serve(row.variant, [row])
-            for variant in ("base", "10k", "100k"):
+            for variant in ("base", "web10k", "10k", "100k"):
                 self.serve(variant, [row for row in self.rows if row.variant == variant and not row.alone])
 
     def serve(self, variant, rows):
@@ -175,8 +175,8 @@ class Session:
             write(self.results, result)
 
     def change(self, row, pid):
-        variant = "new" if row.variant == "base" else f"{row.variant}new"
-        if row.needs == "runtime":
+        variant = row.change or ("new" if row.variant == "base" else f"{row.variant}new")
+        if row.needs.startswith("runtime"):
             return ["--reload-cmd", f"bash {self.peer.script} switch-runtime {variant} {pid}"]
         renamed = self.peer.ask("rename", variant)
         if renamed:

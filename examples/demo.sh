@@ -117,8 +117,8 @@ traffic() {
   try "echo hello | socat - TCP:$udp_and_tcp" 'over TCP came hello'
   try "echo hello | socat -t1 - UDP:$udp_and_tcp" 'over UDP came hello'
 
-  say "A name that no route has is refused with a TLS alert, and Tidegate can tell why."
-  try "echo hello | $(client "$postgres" inventory.db.example.com)" 'unrecognized name'
+  say "A connection for a name that no route has is closed, and Tidegate can tell why."
+  try "echo hello | $(client "$postgres" inventory.db.example.com)" 'unexpected eof while reading'
   try "tidegate refused --admin 127.0.0.1:$admin --last 1" 'no route of the listener takes this name'
 }
 

@@ -17,6 +17,7 @@ import traffic
 def main():
     folder = Path(sys.argv[1]).resolve()
     traffic.write_name_lists(folder)
+    traffic.write_targets(folder)
     for peer in (envoy, haproxy, nginx, sniproxy, tidegate, traefik):
         place = folder / peer.__name__
         place.mkdir(parents=True, exist_ok=True)

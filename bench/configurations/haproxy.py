@@ -1,13 +1,16 @@
-"""HAProxy: one configuration, and a map of server names for each variant."""
-from traffic import (BACKEND_OF_PORT, BACKENDS, HTTP_HOSTS, TERMINATED, VARIANTS_WITH_100K,
-                     passthrough_names)
+"""HAProxy: one configuration, and maps of server names, hosts and paths for each variant."""
+from traffic import (BACKEND_OF_PORT, BACKENDS, GRPC_HOST, HTTP2, TERMINATED, VARIANTS_WITH_100K, http_hosts,
+                     passthrough_names, route_hosts, route_paths)
 
 
 def write(place, files):
     for variant in VARIANTS_WITH_100K:
         (place / f"{variant}.map").write_text(name_map(passthrough_names(variant)))
+        hosts = "".join(f"{host} be_http\n" for host in http_hosts(variant)) + f"{GRPC_HOST} be_http2\n"
+        (place / f"{variant}.http.map").write_text(hosts)
+        for kind, keys in (("hosts", route_hosts(variant)), ("paths", route_paths(variant))):
+            (place / f"{variant}.{kind}.map").write_text("".join(f"{key} be_http\n" for key in keys))
     (place / "terminated.map").write_text(name_map(TERMINATED))
-    (place / "http.map").write_text("".join(f"{host} be_http\n" for host in HTTP_HOSTS))
     (place / "haproxy.cfg").write_text(configuration(place, files))
 
 
@@ -49,8 +52,22 @@ frontend web
   mode http
   timeout http-keep-alive 1h
   bind 127.0.0.1:8080
-  bind 127.0.0.1:8447 ssl crt {files.certificate_and_key("ecdsa")}
-  use_backend %[req.hdr(host),lower,map_str({place}/http.map)]
+  bind 127.0.0.1:8447 ssl crt {files.certificate_and_key("ecdsa")} alpn h2,http/1.1
+  use_backend %[req.hdr(host),lower,map_str({files.running}/haproxy.http.map)]
+frontend hosts
+  mode http
+  timeout http-keep-alive 1h
+  bind 127.0.0.1:8081
+  use_backend %[req.hdr(host),lower,map_str({files.running}/haproxy.hosts.map)]
+frontend paths
+  mode http
+  timeout http-keep-alive 1h
+  bind 127.0.0.1:8082
+  use_backend %[path,map_beg({files.running}/haproxy.paths.map)]
+backend be_http2
+  mode http
+  http-reuse always
+  server s 127.0.0.1:{HTTP2} proto h2
 {"".join(backend(name, port) for name, port in BACKENDS.items())}"""
 
 

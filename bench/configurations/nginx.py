@@ -1,10 +1,12 @@
-"""nginx: one configuration, and a map of server names for each variant."""
-from traffic import BACKEND_OF_PORT, BACKENDS, TERMINATED, UDP, VARIANTS_WITH_100K, passthrough_names
+"""nginx: one configuration, and for each variant a map of server names and a file of web sites."""
+from traffic import (BACKEND_OF_PORT, BACKENDS, GRPC_HOST, HTTP2, PATHS_HOST, TERMINATED, UDP, VARIANTS_WITH_100K,
+                     http_hosts, passthrough_names, route_hosts, route_paths)
 
 
 def write(place, files):
     for variant in VARIANTS_WITH_100K:
         (place / f"{variant}.map").write_text(name_map(passthrough_names(variant)))
+        (place / f"{variant}.web").write_text(websites(variant))
     (place / "nginx.conf").write_text(configuration(files))
 
 
@@ -43,10 +45,15 @@ http {{
   proxy_http_version 1.1;
   proxy_set_header Connection "";
   proxy_set_header Host $host;
+  proxy_request_buffering off;
+  client_max_body_size 0;
+  server_names_hash_max_size 1048576;
+  server_names_hash_bucket_size 128;
   ssl_certificate {files.certificate("ecdsa")};
   ssl_certificate_key {files.key("ecdsa")};
   ssl_protocols TLSv1.2 TLSv1.3;
-{website("other.test", "h2", " backlog=4096")}{website("echo.test", "h", "")}}}
+{pool("web", BACKENDS["http"])}{pool("grpc", HTTP2)}  include {files.running}/nginx.web;
+}}
 """
 
 
@@ -60,16 +67,39 @@ def terminated(port, kind, files):
 """
 
 
-def website(host, upstream, backlog):
-    return f"""  upstream {upstream} {{
-    server 127.0.0.1:{BACKENDS["http"]};
+def pool(name, port):
+    return f"""  upstream {name} {{
+    server 127.0.0.1:{port};
     keepalive 600;
     keepalive_requests 100000000;
   }}
-  server {{
-    listen 127.0.0.1:8080{backlog};
-    listen 127.0.0.1:8447 ssl{backlog};
-    server_name {host};
-    location / {{ proxy_pass http://{upstream}; }}
-  }}
 """
+
+
+def websites(variant):
+    sites, backlog = [], " backlog=4096"
+    for host in http_hosts(variant):
+        sites.append(f"""server {{
+  listen 127.0.0.1:8080{backlog};
+  listen 127.0.0.1:8447 ssl http2{backlog};
+  server_name {host};
+  location / {{ proxy_pass http://web; }}
+}}
+""")
+        backlog = ""
+    sites.append(f"""server {{
+  listen 127.0.0.1:8447 ssl http2;
+  server_name {GRPC_HOST};
+  location / {{ grpc_pass grpc://grpc; }}
+}}
+server {{
+  listen 127.0.0.1:8080 default_server;
+  return 404;
+}}
+""")
+    for host in route_hosts(variant):
+        sites.append(f"server {{ listen 127.0.0.1:8081; server_name {host};"
+                     " location / { proxy_pass http://web; } }\n")
+    locations = "".join(f"  location {path}/ {{ proxy_pass http://web; }}\n" for path in route_paths(variant))
+    sites.append(f"server {{\n  listen 127.0.0.1:8082;\n  server_name {PATHS_HOST};\n{locations}}}\n")
+    return "".join(sites)

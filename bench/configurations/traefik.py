@@ -1,7 +1,8 @@
 """Traefik: a file with its ports, and a file of routes for each variant in a folder that it watches."""
 import json
 
-from traffic import BACKEND_OF_PORT, HTTP, PASSTHROUGH, TERMINATED, UDP, VARIANTS, passthrough_names
+from traffic import (BACKEND_OF_PORT, GRPC_HOST, HTTP, HTTP2, PASSTHROUGH, PATHS_HOST, TERMINATED, UDP, VARIANTS,
+                     http_hosts, passthrough_names, route_hosts, route_paths)
 
 
 def write(place, files):
@@ -11,7 +12,8 @@ def write(place, files):
 
 
 def static(files):
-    ports = {"passthrough": "8443", "terminated": "8445", "web": "8080", "websecure": "8447", "udp": "8053/udp"}
+    ports = {"passthrough": "8443", "terminated": "8445", "web": "8080", "websecure": "8447",
+             "hosts": "8081", "paths": "8082", "udp": "8053/udp"}
     return {
         "global": {"checkNewVersion": False, "sendAnonymousUsage": False},
         "log": {"level": "ERROR"},
@@ -31,14 +33,27 @@ def routes(variant, files):
         "tls": {"stores": {"default": {"defaultCertificate": certificate}}},
         "tcp": {"routers": routers,
                 "services": {BACKEND_OF_PORT[port]: servers(f"127.0.0.1:{port}") for port in PASSTHROUGH.values()}},
-        "http": {"routers": {
-                     "plain": {"entryPoints": ["web"], "rule": "Host(`echo.test`)", "service": "http"},
-                     "secure": {"entryPoints": ["websecure"], "rule": "Host(`echo.test`)", "service": "http", "tls": {}},
-                     "other": {"entryPoints": ["web"], "rule": "Host(`other.test`)", "service": "http"}},
-                 "services": {"http": {"loadBalancer": {"servers": [{"url": f"http://127.0.0.1:{HTTP}"}]}}}},
+        "http": {"routers": http_routers(variant),
+                 "services": {"http": {"loadBalancer": {"servers": [{"url": f"http://127.0.0.1:{HTTP}"}]}},
+                              "grpc": {"loadBalancer": {"servers": [{"url": f"h2c://127.0.0.1:{HTTP2}"}]}}}},
         "udp": {"routers": {"udp": {"entryPoints": ["udp"], "service": "udp"}},
                 "services": {"udp": servers(f"127.0.0.1:{UDP}")}},
     }
+
+
+def http_routers(variant):
+    def router(entry_point, rule, service="http"):
+        tls = {"tls": {}} if entry_point == "websecure" else {}
+        return {"entryPoints": [entry_point], "rule": rule, "service": service} | tls
+    routers = {"grpc": router("websecure", f"Host(`{GRPC_HOST}`)", "grpc")}
+    for number, host in enumerate(http_hosts(variant)):
+        for entry_point in ("web", "websecure"):
+            routers[f"{entry_point}-{number}"] = router(entry_point, f"Host(`{host}`)")
+    for number, host in enumerate(route_hosts(variant)):
+        routers[f"host-{number}"] = router("hosts", f"Host(`{host}`)")
+    for number, path in enumerate(route_paths(variant)):
+        routers[f"path-{number}"] = router("paths", f"Host(`{PATHS_HOST}`) && PathPrefix(`{path}/`)")
+    return routers
 
 
 def by_name(entry_point, name, port, tls):

@@ -6,12 +6,15 @@ nginx=${NGINX:-/usr/sbin/nginx}
 module=${NGINX_STREAM_MODULE:-/usr/lib/nginx/modules/ngx_stream_module.so}
 
 put() {
-  cp "nginx/$1.map" running/nginx.map.new
-  mv running/nginx.map.new running/nginx.map
+  local kind
+  for kind in map web; do
+    cp "nginx/$1.$kind" running/nginx.new
+    mv running/nginx.new "running/nginx.$kind"
+  done
 }
 
 case $1 in
-  caps) echo passthrough ecdsa rsa http https udp udp-one-answer reload 10k 100k ;;
+  caps) echo passthrough ecdsa rsa http https h2 grpc routes udp udp-one-answer reload reload-http 10k 100k ;;
   version) "$nginx" -v 2>&1 | sed 's|.*nginx/||' ;;
   start)
     put "$2"

@@ -6,15 +6,16 @@ cd "$(dirname "$0")/../generated"
 tidegate=${TIDEGATE:-../../target/release/tidegate}
 
 case $1 in
-  caps) echo passthrough ecdsa rsa udp udp-one-answer reload 10k 100k ;;
+  caps) echo passthrough ecdsa rsa http https h2 h2c grpc routes reload-http udp udp-one-answer reload 10k 100k ;;
   version) "$tidegate" version | sed -n '1s/^tidegate //p' ;;
   start)
-    rm -f "tidegate/$2/new.yaml" running/tidegate.log
+    rm -f "tidegate/$2/new.yaml" "tidegate/$2/webnew.yaml" running/tidegate.log
     exec "$tidegate" run "tidegate/$2" --workers 1 --access-log running/tidegate.log --admin 127.0.0.1:9900 --drain 1s
     ;;
   rename)
-    cp tidegate/new.yaml running/new.yaml
-    size=${2%new}
-    echo "$PWD/running/new.yaml,$PWD/tidegate/${size:-base}/new.yaml"
+    file=new.yaml size=${2%new}
+    [ "$2" = webnew ] && file=webnew.yaml size=base
+    cp "tidegate/$file" "running/$file"
+    echo "$PWD/running/$file,$PWD/tidegate/${size:-base}/$file"
     ;;
 esac

@@ -10,7 +10,7 @@ stage() {
 }
 
 case $1 in
-  caps) echo passthrough ecdsa http https udp reload 10k ;;
+  caps) echo passthrough ecdsa http https h2 grpc routes udp reload reload-http 10k ;;
   version) "$traefik" version | sed -n 's/^Version: *//p' ;;
   start)
     stage "$2"

@@ -1,4 +1,4 @@
-//! A load tool for proxies that carry TLS, TCP and UDP: clients, the backends behind the proxy, and an account of what
+//! A load tool for proxies that carry TLS, TCP, UDP and HTTP: clients, the backends behind the proxy, and an account of what
 //! the proxy spent in between. It knows a proxy by its ports and its process id alone, so that all are measured alike.
 //! Each run prints one line of JSON.
 
@@ -10,6 +10,7 @@ mod net;
 mod poll;
 mod processes;
 mod record;
+mod request;
 mod target;
 mod tls;
 mod window;
@@ -31,12 +32,15 @@ struct Loadgen {
 
 #[derive(Debug, Subcommand)]
 enum Mode {
-    /// What stands behind the proxy: base+1 echo, +2 source, +3 sink, +4 TLS echo, +5 HTTP, +6 TLS echo (RSA), +7 UDP echo
+    /// What stands behind the proxy: base+1 echo, +2 source, +3 sink, +4 TLS echo, +5 HTTP, +6 TLS echo (RSA), +7 UDP echo,
+    /// +8 HTTP/2 and gRPC
     Backend(backend::Options),
     /// New connections: connect, a ClientHello or a handshake, one exchange, close
     Conn(modes::conn::Options),
     /// Ping-pong on connections that stay
     Rr(modes::ping_pong::Options),
+    /// Requests over HTTP/2, several at a time on each connection
+    H2(modes::http2::Options),
     /// Many bytes on few connections
     Bulk(modes::bulk::Options),
     /// Memory of the proxy for each connection that is open and silent
@@ -70,6 +74,7 @@ fn run(mode: Mode) -> Result<()> {
         Mode::Backend(options) => backend::run(&options),
         Mode::Conn(options) => modes::conn::run(&options),
         Mode::Rr(options) => modes::ping_pong::run(&options),
+        Mode::H2(options) => modes::http2::run(&options),
         Mode::Bulk(options) => modes::bulk::run(&options),
         Mode::Idle(options) => modes::idle::run(&options),
         Mode::Udp(options) => modes::udp::run(&options),

@@ -36,6 +36,18 @@ pub(crate) struct Options {
     client: ClientOptions,
 }
 
+impl Options {
+    /// TLS for a client that speaks HTTP/2 alone, where TLS was asked for.
+    pub(crate) fn http2_client(&self) -> Result<Option<Arc<ClientConfig>>> {
+        if !self.tls {
+            return Ok(None);
+        }
+        let mut config = ClientConfig::clone(&*tls::client(&self.client)?);
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        Ok(Some(Arc::new(config)))
+    }
+}
+
 /// Reads `8443` or `127.0.0.1:8443`.
 pub(crate) fn address(text: &str) -> std::result::Result<SocketAddrV4, String> {
     match text.parse() {

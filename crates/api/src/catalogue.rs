@@ -53,6 +53,7 @@ pub const ALL: &[&[&str]] = &[
     parameters::Autoscaling::RULES,
     parameters::BoundParameters::RULES,
     parameters::GatewayParametersSpec::RULES,
+    parameters::HttpParameters::RULES,
     parameters::Resources::RULES,
     parameters::ServiceParameters::RULES,
     parameters::Toleration::RULES,

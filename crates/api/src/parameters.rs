@@ -26,6 +26,7 @@ record! {
         pub autoscaling: Option<Autoscaling> = "autoscaling",
         pub service: Option<ServiceParameters> = "service",
         pub log: Option<LogParameters> = "log",
+        pub http: Option<HttpParameters> = "http",
         pub bounds: Option<BoundParameters> = "bounds",
     }
     rules: [autoscaling_needs_a_deployment, replicas_are_said_once]
@@ -139,6 +140,17 @@ record! {
     }
 }
 
+record! {
+    /// How requests are answered.
+    pub struct HttpParameters {
+        /// Networks of proxies in front, which are believed when they say who a client is.
+        pub trusted_proxies: Option<List<String, 0, 64>> = "trustedProxies",
+        /// Whether an answer of our own says why.
+        pub error_reasons: Option<bool> = "errorReasons",
+    }
+    rules: [trusted_proxies_are_networks]
+}
+
 words! {
     pub enum LogLevel {
         Info = "Info",
@@ -169,6 +181,18 @@ record! {
         pub lifetime: Option<Duration> = "lifetime",
         pub max_udp_flows: Option<Count> = "maxUDPFlows",
         pub udp_idle_time: Option<Duration> = "udpIdleTime",
+        pub header_time: Option<Duration> = "headerTime",
+        pub header_size: Option<Whole<1024, 1_048_576>> = "headerSize",
+        pub max_headers: Option<Whole<1, 10_000>> = "maxHeaders",
+        pub uri_size: Option<Whole<64, 1_048_576>> = "uriSize",
+        pub keep_alive_time: Option<Duration> = "keepAliveTime",
+        pub body_time: Option<Duration> = "bodyTime",
+        pub max_streams: Option<Whole<1, 100_000>> = "maxStreams",
+        pub max_resets: Option<Whole<1, 1_000_000>> = "maxResets",
+        pub max_idle_upstream: Option<Whole<0, 100_000>> = "maxIdleUpstream",
+        pub idle_upstream_time: Option<Duration> = "idleUpstreamTime",
+        pub retry_size: Option<Whole<0, 16_777_216>> = "retrySize",
+        pub max_mirrors: Option<Whole<0, 1_000_000>> = "maxMirrors",
         pub drain: Option<Duration> = "drain",
     }
     rules: [drain_is_bounded]
@@ -392,6 +416,18 @@ fn source_ranges_are_networks(service: &ServiceParameters, place: &mut Place<'_>
     }
 }
 
+fn trusted_proxies_are_networks(http: &HttpParameters, place: &mut Place<'_>) {
+    for (index, range) in http.trusted_proxies.iter().flatten().enumerate() {
+        if !is_network(range) {
+            place.wrong(
+                &format!("trustedProxies[{index}]"),
+                format!("{} is not a range of addresses", quote(range)),
+                "write one such as 192.0.2.0/24 or 2001:db8::/32",
+            );
+        }
+    }
+}
+
 fn is_network(text: &str) -> bool {
     let Some((address, length)) = text.split_once('/') else { return false };
     let Ok(address) = address.parse::<std::net::IpAddr>() else { return false };
@@ -429,6 +465,7 @@ pub fn merged(
         workload: None,
         autoscaling: None,
         service: None,
+        http: None,
         log: None,
         bounds: None,
     };
@@ -460,6 +497,10 @@ pub fn merged(
             level: over.level.or(under.level),
             format: over.format.or(under.format),
             access: over.access.or(under.access),
+        }),
+        http: both(class.http, gateway.http, |under, over| HttpParameters {
+            trusted_proxies: over.trusted_proxies.or(under.trusted_proxies),
+            error_reasons: over.error_reasons.or(under.error_reasons),
         }),
         bounds: both(class.bounds, gateway.bounds, |under, over| over_bounds(&under, &over)),
     }
@@ -510,6 +551,18 @@ fn over_bounds(under: &BoundParameters, over: &BoundParameters) -> BoundParamete
         lifetime: over.lifetime.or(under.lifetime),
         max_udp_flows: over.max_udp_flows.or(under.max_udp_flows),
         udp_idle_time: over.udp_idle_time.or(under.udp_idle_time),
+        header_time: over.header_time.or(under.header_time),
+        header_size: over.header_size.or(under.header_size),
+        max_headers: over.max_headers.or(under.max_headers),
+        uri_size: over.uri_size.or(under.uri_size),
+        keep_alive_time: over.keep_alive_time.or(under.keep_alive_time),
+        body_time: over.body_time.or(under.body_time),
+        max_streams: over.max_streams.or(under.max_streams),
+        max_resets: over.max_resets.or(under.max_resets),
+        max_idle_upstream: over.max_idle_upstream.or(under.max_idle_upstream),
+        idle_upstream_time: over.idle_upstream_time.or(under.idle_upstream_time),
+        retry_size: over.retry_size.or(under.retry_size),
+        max_mirrors: over.max_mirrors.or(under.max_mirrors),
         drain: over.drain.or(under.drain),
     }
 }

@@ -1,5 +1,7 @@
 //! What a client is told when a request is not carried: a status, a line of text, and for gRPC a status of its own.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
@@ -148,6 +150,29 @@ pub fn is_grpc(headers: &HeaderMap) -> bool {
     kind.is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';')))
 }
 
+/// How long a gRPC client says that it waits for all of its call.
+#[must_use]
+pub fn grpc_timeout(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get("grpc-timeout")?.to_str().ok()?;
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    if digits.len() > GRPC_TIMEOUT_DIGITS || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let number: u64 = digits.parse().ok()?;
+    Some(match unit {
+        "H" => Duration::from_secs(number * 3600),
+        "M" => Duration::from_secs(number * 60),
+        "S" => Duration::from_secs(number),
+        "m" => Duration::from_millis(number),
+        "u" => Duration::from_micros(number),
+        "n" => Duration::from_nanos(number),
+        _ => return None,
+    })
+}
+
+/// As many as gRPC allows.
+const GRPC_TIMEOUT_DIGITS: usize = 8;
+
 /// The answer to a request. `name_reason`: with a header that says which cause it was; the text says no more than the
 /// status does, since not everybody is to know how things are arranged here.
 #[must_use]
@@ -256,6 +281,27 @@ mod tests {
         assert_eq!(named.headers()["x-tidegate-reason"], "backend_not_permitted");
         let bad = answer(BadRequest::Path(PathError::BadEscape).into(), false, false);
         assert_eq!(bad.body(), "400: the path has a % that two hexadecimal digits do not follow\n");
+    }
+
+    #[test]
+    fn times_of_grpc() {
+        for (text, expected) in [
+            ("1S", Some(Duration::from_secs(1))),
+            ("99999999H", Some(Duration::from_secs(99_999_999 * 3600))),
+            ("2M", Some(Duration::from_secs(120))),
+            ("3m", Some(Duration::from_millis(3))),
+            ("4u", Some(Duration::from_micros(4))),
+            ("5n", Some(Duration::from_nanos(5))),
+            ("100000000S", None),
+            ("S", None),
+            ("", None),
+            ("+1S", None),
+            ("1s", None),
+            ("1", None),
+        ] {
+            assert_eq!(grpc_timeout(&headers(&[("grpc-timeout", text)])), expected, "{text:?}");
+        }
+        assert_eq!(grpc_timeout(&HeaderMap::new()), None);
     }
 
     #[test]

@@ -63,10 +63,10 @@ impl HttpEngine for Engine {
     fn on_worker(&self, kit: HttpKit) -> Box<dyn HttpWorker> {
         Box::new(Worker(Rc::new(Home {
             options: Arc::clone(&self.options),
-            pools: Pools::new(kit.bounds()),
+            pools: Pools::new(&kit.bounds()),
             rules: Rules::new(Arc::clone(&self.rules)),
             extras: AllExtras::new(Arc::clone(&self.budgets)),
-            limits: limits(kit.bounds()),
+            limits: limits(&kit.bounds()),
             start: self.start,
             guests: Guests::default(),
             mirrors: Cell::new(0),

@@ -28,6 +28,10 @@ pub enum BadRequest {
     Asterisk,
     #[error("both Content-Length and Transfer-Encoding are there")]
     TwoLengths,
+    #[error("the Transfer-Encoding is not chunked and nothing else")]
+    TransferEncoding,
+    #[error("the body is not what its head says")]
+    Body,
     #[error("HTTP/2 has no header of this kind")]
     ConnectionHeader,
     #[error("tunnels by CONNECT are not offered")]
@@ -53,6 +57,9 @@ pub fn settle(parts: &mut Parts) -> Result<(), BadRequest> {
         return Err(BadRequest::Connect);
     }
     settle_framing(parts)?;
+    if parts.version >= Version::HTTP_2 {
+        settle_cookies(&mut parts.headers);
+    }
     settle_host(parts)?;
     settle_target(parts)
 }
@@ -62,8 +69,17 @@ pub fn settle(parts: &mut Parts) -> Result<(), BadRequest> {
 fn settle_framing(parts: &Parts) -> Result<(), BadRequest> {
     let has = |name: HeaderName| parts.headers.contains_key(name);
     if parts.version < Version::HTTP_2 {
-        let two = has(header::CONTENT_LENGTH) && has(header::TRANSFER_ENCODING);
-        return if two { Err(BadRequest::TwoLengths) } else { Ok(()) };
+        if !has(header::TRANSFER_ENCODING) {
+            return Ok(());
+        }
+        if has(header::CONTENT_LENGTH) {
+            return Err(BadRequest::TwoLengths);
+        }
+        // What is encoded in another way as well would reach the backend without a word of it.
+        let mut lines = parts.headers.get_all(header::TRANSFER_ENCODING).iter();
+        let is_chunked = lines.next().is_some_and(|line| line.as_bytes().eq_ignore_ascii_case(b"chunked"));
+        let is_all = is_chunked && lines.next().is_none();
+        return if is_all { Ok(()) } else { Err(BadRequest::TransferEncoding) };
     }
     let connection = has(header::CONNECTION)
         || has(header::TRANSFER_ENCODING)
@@ -72,6 +88,20 @@ fn settle_framing(parts: &Parts) -> Result<(), BadRequest> {
         || has(HeaderName::from_static("proxy-connection"));
     let te = parts.headers.get_all(header::TE).iter().any(|te| te != "trailers");
     if connection || te { Err(BadRequest::ConnectionHeader) } else { Ok(()) }
+}
+
+/// HTTP/2 may have them in several lines, of which HTTP/1.1 backends would take one.
+fn settle_cookies(headers: &mut HeaderMap) {
+    let mut lines = headers.get_all(header::COOKIE).iter();
+    let (Some(first), Some(second)) = (lines.next(), lines.next()) else { return };
+    let mut all = first.as_bytes().to_vec();
+    for line in std::iter::once(second).chain(lines) {
+        all.extend_from_slice(b"; ");
+        all.extend_from_slice(line.as_bytes());
+    }
+    if let Ok(line) = HeaderValue::try_from(all) {
+        headers.insert(header::COOKIE, line);
+    }
 }
 
 fn settle_host(parts: &mut Parts) -> Result<(), BadRequest> {
@@ -116,6 +146,10 @@ fn settle_target(parts: &mut Parts) -> Result<(), BadRequest> {
         let kept = std::mem::take(&mut parts.uri).into_parts().path_and_query;
         let target = changed.transpose()?.or(kept).unwrap_or(PathAndQuery::from_static("/"));
         parts.uri = target.into();
+        // All that there was behind the authority may have been a fragment, which is no part of a target.
+        if parts.uri.path().is_empty() {
+            parts.uri = Uri::from_static("/");
+        }
     }
     Ok(())
 }
@@ -207,6 +241,7 @@ mod tests {
             ("GET", "/a/../b//c?x", Version::HTTP_11, &host, Ok("/b/c?x")),
             ("GET", "http://a.test/a/./b?x", Version::HTTP_11, &host, Ok("/a/b?x")),
             ("GET", "http://a.test?x", Version::HTTP_11, &host, Ok("/?x")),
+            ("GET", "http://a.test#x", Version::HTTP_11, &host, Ok("/")),
             ("GET", "http://A.TEST:80/a", Version::HTTP_11, &host, Ok("/a")),
             ("GET", "https://a.test/a", Version::HTTP_2, &[], Ok("/a")),
             ("OPTIONS", "*", Version::HTTP_11, &host, Ok("*")),
@@ -270,6 +305,30 @@ mod tests {
         }
         let both = [("host", "a.test"), ("content-length", "1"), ("transfer-encoding", "chunked")];
         assert_eq!(settled(Version::HTTP_11, &both), Err(BadRequest::TwoLengths));
+        for (encodings, expected) in [
+            (&["Chunked"][..], Ok(())),
+            (&["gzip, chunked"], Err(BadRequest::TransferEncoding)),
+            (&[",chunked"], Err(BadRequest::TransferEncoding)),
+            (&["identity", "chunked"], Err(BadRequest::TransferEncoding)),
+        ] {
+            let mut headers = vec![("host", "a.test")];
+            headers.extend(encodings.iter().map(|encoding| ("transfer-encoding", *encoding)));
+            assert_eq!(settled(Version::HTTP_11, &headers), expected, "{encodings:?}");
+        }
+    }
+
+    #[test]
+    fn cookies_of_http2_are_one_line() {
+        let lines = [("cookie", "a=1"), ("cookie", "b=2"), ("cookie", "c=3")];
+        for (version, expected) in
+            [(Version::HTTP_2, &["a=1; b=2; c=3"][..]), (Version::HTTP_11, &["a=1", "b=2", "c=3"])]
+        {
+            let mut parts =
+                parts("GET", "https://a.test/", version, &[&[("host", "a.test")], &lines[..]].concat());
+            settle(&mut parts).unwrap();
+            let cookies: Vec<_> = parts.headers.get_all(header::COOKIE).iter().collect();
+            assert_eq!(cookies, expected);
+        }
     }
 
     #[test]

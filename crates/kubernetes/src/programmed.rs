@@ -83,7 +83,7 @@ impl Serving<'_> {
         set: Option<&ObjectName>,
         before: Option<&[ListenerStatus]>,
     ) -> State {
-        let mut all = State::Served;
+        let mut all = self.presence().unwrap_or(State::Served);
         for status in statuses {
             if !is_open(&status.conditions) {
                 continue;
@@ -111,26 +111,33 @@ impl Serving<'_> {
         all
     }
 
-    fn listener(&self, id: &ListenerId) -> State {
-        // One that has just come and serves nothing yet is not ready: others speak for the Gateway.
-        let serving: Vec<&Report> = self.reports.values().filter(|report| report.version > 0).collect();
+    /// One that has just come and serves nothing yet is not ready: others speak for the Gateway.
+    fn serving(&self) -> impl Iterator<Item = &Report> {
+        self.reports.values().filter(|report| report.version > 0)
+    }
+
+    /// Why nobody serves anything, where nobody does.
+    fn presence(&self) -> Option<State> {
         if self.reports.is_empty() {
-            return State::Nobody("no data plane is connected");
+            return Some(State::Nobody("no data plane is connected"));
         }
-        if serving.is_empty() {
-            return match self.reports.values().find_map(|report| Some((report, report.failed.as_ref()?))) {
-                Some((report, why)) => State::Failed(Reason::Invalid, said(report, why)),
-                None => State::Nobody("no data plane has been told yet"),
-            };
+        if self.serving().next().is_none() {
+            return Some(
+                match self.reports.values().find_map(|report| Some((report, report.failed.as_ref()?))) {
+                    Some((report, why)) => State::Failed(Reason::Invalid, said(report, why)),
+                    None => State::Nobody("no data plane has been told yet"),
+                },
+            );
         }
-        let mut all = State::Served;
-        for report in serving {
-            all = all.worse(self.said_by(report, id));
+        (self.ready == 0).then_some(State::Nobody("no data plane is ready"))
+    }
+
+    fn listener(&self, id: &ListenerId) -> State {
+        let all = self.serving().map(|report| self.said_by(report, id)).fold(State::Served, State::worse);
+        match self.presence() {
+            Some(nobody) => all.worse(nobody),
+            None => all,
         }
-        if all == State::Served && self.ready == 0 {
-            return State::Nobody("no data plane is ready");
-        }
-        all
     }
 
     fn said_by(&self, report: &Report, id: &ListenerId) -> State {

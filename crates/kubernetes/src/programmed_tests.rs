@@ -131,6 +131,15 @@ fn a_data_plane_that_gets_no_traffic_serves_nobody() {
 }
 
 #[test]
+fn a_gateway_without_a_listener_that_can_be_served_still_needs_a_data_plane() {
+    let mut given = status(1, &["refused"]);
+    given.listeners[0].conditions[0].status = ConditionStatus::False;
+    let told = |world: &World| world.status(&given, None).conditions[0].reason;
+    assert_eq!(told(&world(&[])), Reason::Pending);
+    assert_eq!(told(&world(&[report("a", 3, &[])])), Reason::Programmed);
+}
+
+#[test]
 fn what_was_said_of_an_older_generation_holds_until_the_newer_is_served() {
     let mut world = world(&[report("a", 3, &[("http", Ok(()))])]);
     let first = Status::Gateway(world.status(&status(1, &["http"]), None));

@@ -68,6 +68,30 @@ pub struct BoundSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub udp_idle_time: Option<Duration>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub header_time: Option<Duration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub header_size: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub header_count: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uri_size: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep_alive_time: Option<Duration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body_time: Option<Duration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub streams: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resets: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_upstream: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_upstream_time: Option<Duration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_size: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mirrors: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub drain_time: Option<Duration>,
 }
 

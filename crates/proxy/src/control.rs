@@ -10,6 +10,7 @@ use tidegate_plan::{
     ListenerHandle, Plan, Route, RouteId, Rules, Upstream,
 };
 
+use crate::Bounds;
 use crate::observe::{ListenerStats, RequestStats, TrafficStats};
 use crate::ports::Ports;
 use crate::serving::Serving;
@@ -37,7 +38,7 @@ impl Control {
     pub(crate) fn new(shared: Arc<Shared>, ports: Ports, names: Names, secret: TicketSecret) -> Self {
         Self {
             place: Place::new(&shared.settings),
-            snapshot: Snapshot::default(),
+            snapshot: Snapshot { bounds: Arc::new(shared.settings.bounds.clone()), ..Snapshot::default() },
             ports,
             keys: Keys::default(),
             secret,
@@ -81,6 +82,17 @@ impl Control {
         if fragments.iter().any(|id| matches!(id, FragmentId::Listener(_) | FragmentId::Route(_))) {
             self.ports.sweep();
         }
+    }
+
+    /// How much is too much from now on.
+    pub(crate) fn bound(&mut self, bounds: Bounds) {
+        self.shared.flows.limit(bounds.udp_flows);
+        self.snapshot.bounds = Arc::new(bounds);
+        self.publish();
+    }
+
+    pub(crate) fn bounds(&self) -> &Arc<Bounds> {
+        &self.snapshot.bounds
     }
 
     /// Tries again what could not be opened.

@@ -103,8 +103,13 @@ impl Proxy {
     pub const METRICS_TYPE: &str = Metrics::CONTENT_TYPE;
 
     #[must_use]
-    pub fn bounds(&self) -> &Bounds {
-        &self.shared.settings.bounds
+    pub fn bounds(&self) -> Arc<Bounds> {
+        Arc::clone(lock(&self.control).bounds())
+    }
+
+    /// Bounds from now on. Connections that are there keep the deadlines they have until something moves these.
+    pub fn bound(&self, bounds: Bounds) {
+        lock(&self.control).bound(bounds.within(descriptor_limit()));
     }
 
     /// All that was counted, as OpenMetrics text.

@@ -11,7 +11,7 @@ use crate::observe::{Counters, Journal};
 use crate::snapshot::Snapshot;
 use crate::sources::Sources;
 use crate::tls::Challenges;
-use crate::{Ending, Settings};
+use crate::{Bounds, Ending, Settings};
 
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
@@ -34,7 +34,10 @@ impl Shared {
         Self {
             counters: (0..settings.workers).map(|_| Arc::default()).collect(),
             journal: Journal::default(),
-            snapshot: Arc::default(),
+            snapshot: Arc::new(ArcSwap::from_pointee(Snapshot {
+                bounds: Arc::new(settings.bounds.clone()),
+                ..Snapshot::default()
+            })),
             http,
             challenges: Challenges::default(),
             active: AtomicUsize::new(0),
@@ -45,8 +48,7 @@ impl Shared {
     }
 
     /// Takes a place for a connection, or says why there is none.
-    pub(crate) fn enter(&self, source: IpAddr) -> Result<(), Ending> {
-        let bounds = &self.settings.bounds;
+    pub(crate) fn enter(&self, source: IpAddr, bounds: &Bounds) -> Result<(), Ending> {
         if self.active.fetch_add(1, Relaxed) >= bounds.connections {
             self.active.fetch_sub(1, Relaxed);
             return Err(Ending::TooManyConnections);

@@ -9,11 +9,11 @@ use tidegate_plan::{
     Upstream,
 };
 
-use crate::Ending;
 use crate::observe::{RequestStats, TrafficStats};
 use crate::serving::Serving;
 use crate::tls::{Client, Codec, Identity};
 use crate::upstream::{Backend, Cycle, Endpoint};
+use crate::{Bounds, Ending};
 
 /// A backend of a rule.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +34,7 @@ pub struct TlsTo {
 
 #[derive(Clone, Default)]
 pub struct Snapshot {
+    pub(crate) bounds: Arc<Bounds>,
     pub(crate) tables: Tables,
     pub(crate) backends: SharedMap<BackendId, Arc<Backend>>,
     /// How far each rule with several backends has dealt its weights.

@@ -2,6 +2,7 @@
 
 mod certs;
 mod controller;
+mod proxy;
 mod run;
 
 use std::net::IpAddr;
@@ -16,6 +17,8 @@ pub(crate) use crate::arguments::certs::{
 };
 use crate::arguments::controller::CONTROLLER_EXAMPLES;
 pub(crate) use crate::arguments::controller::{Controller, LogLevel};
+use crate::arguments::proxy::PROXY_EXAMPLES;
+pub(crate) use crate::arguments::proxy::Proxy;
 pub(crate) use crate::arguments::run::{AccessLog, LogFormat, Refused, Run, Status};
 use crate::arguments::run::{REFUSED_EXAMPLES, RUN_EXAMPLES, STATUS_EXAMPLES};
 
@@ -103,6 +106,9 @@ pub(crate) enum Command {
     /// Control the Gateways of a cluster, each with a data plane of its own
     #[command(after_help = CONTROLLER_EXAMPLES)]
     Controller(Box<Controller>),
+    /// Serve one Gateway of a cluster, as its controller says
+    #[command(after_help = PROXY_EXAMPLES)]
+    Proxy(Box<Proxy>),
     /// Show the objects that a running Tidegate serves, with their status
     #[command(after_help = STATUS_EXAMPLES)]
     Status(Status),

@@ -15,6 +15,7 @@ mod layout;
 mod manual;
 mod meaning;
 mod output;
+mod proxy;
 mod run;
 mod source;
 mod words;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
     let outcome = match &arguments.command {
         Command::Run(options) => run::run(options, &mut terminal),
         Command::Controller(options) => controller::run(options),
+        Command::Proxy(options) => proxy::run(options),
         Command::Status(options) => ask::status(options, &mut terminal),
         Command::Refused(options) => ask::refused(options, &mut terminal),
         Command::Check(options) => check::run(options, &mut terminal),

@@ -50,6 +50,8 @@ fn wrong_usage_exits_with_2_and_prints_no_result() {
         &["run", "http", "--drain", "10"],
         &["run", "http", "--workers", "0"],
         &["status", "--admin", "localhost"],
+        &["proxy"],
+        &["proxy", "--controller", "localhost:1", "--ca", "a", "--token", "b", "--name", "c"],
         &[],
     ] {
         let output = tidegate(arguments);
@@ -83,7 +85,9 @@ fn the_wrong_name_gets_advice() {
 
 #[test]
 fn help_has_an_example_for_each_command() {
-    for name in ["run", "status", "refused", "check", "explain", "diff", "version", "completions", "man"] {
+    for name in
+        ["run", "proxy", "status", "refused", "check", "explain", "diff", "version", "completions", "man"]
+    {
         let output = tidegate(&[name, "--help"]);
         assert_eq!(output.status.code(), Some(0));
         assert!(text(&output.stdout).contains(&format!("\n  tidegate {name}")), "{name}");

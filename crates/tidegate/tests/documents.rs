@@ -45,6 +45,29 @@ fn every_flag_of_run_is_told() {
 }
 
 #[test]
+fn every_flag_of_proxy_is_told() {
+    let help = String::from_utf8(tidegate(&["proxy", "--help"]).output().unwrap().stdout).unwrap();
+    let common = ["--help", "--color"].map(str::to_owned).into();
+    let there: BTreeSet<String> = flags(&help).difference(&common).cloned().collect();
+    assert!(there.len() > 10, "{there:?}");
+    assert_eq!(there.difference(&flags(&document("link.md"))).collect::<Vec<_>>(), Vec::<&String>::new());
+}
+
+#[test]
+fn every_flag_and_metric_of_controller_is_told() {
+    let help = String::from_utf8(tidegate(&["controller", "--help"]).output().unwrap().stdout).unwrap();
+    let common = ["--help", "--color"].map(str::to_owned).into();
+    let there: BTreeSet<String> = flags(&help).difference(&common).cloned().collect();
+    assert!(there.len() > 10, "{there:?}");
+    let text = document("kubernetes.md");
+    assert_eq!(there.difference(&flags(&text)).collect::<Vec<_>>(), Vec::<&String>::new());
+    let told = words(&text, "tidegate_controller_", |c: char| c.is_ascii_lowercase() || c == '_');
+    let told: BTreeSet<&str> = told.iter().map(|name| name.strip_suffix("_total").unwrap_or(name)).collect();
+    let there: BTreeSet<&str> = tidegate_kubernetes::Metrics::ALL.iter().map(|(name, _)| *name).collect();
+    assert_eq!(told, there);
+}
+
+#[test]
 fn every_ending_is_told() {
     let text = document("observability.md");
     let (_, endings) = text.split_once("## Endings").unwrap();

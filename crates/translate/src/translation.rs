@@ -32,6 +32,8 @@ pub struct Delta {
     pub endpoints: BTreeSet<EndpointsId>,
     pub statuses: BTreeSet<ObjectKey>,
     pub wants: BTreeSet<ListenerId>,
+    /// Gateways that ask for something else now.
+    pub infrastructure: BTreeSet<ObjectName>,
 }
 
 impl Delta {
@@ -41,6 +43,7 @@ impl Delta {
             && self.endpoints.is_empty()
             && self.statuses.is_empty()
             && self.wants.is_empty()
+            && self.infrastructure.is_empty()
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rustls::ServerConnection;
 
 use super::Serves;
+use super::http::{self, Requests};
 use crate::net::{self, Outlet, would_block};
 use crate::poll::{BOTH_EDGES, Event, EventFlags, GONE, Poll};
 
@@ -31,10 +32,8 @@ enum Server {
     Sink,
     /// Echoes as well.
     Tls(Box<ServerConnection>),
-    /// Answers each request; of the `\r\n\r\n` that ends one, so many bytes have come.
-    Http {
-        end: usize,
-    },
+    /// Answers each request.
+    Http(Requests),
 }
 
 /// What all clients share.
@@ -42,15 +41,16 @@ pub(super) struct Scratch {
     pub(super) buffer: Vec<u8>,
     source: Vec<u8>,
     response: Vec<u8>,
+    /// For who asks for much.
+    large: Vec<u8>,
     /// The sink does not look at what it gets.
     lite: bool,
 }
 
 impl Scratch {
     pub(super) fn new(lite: bool, body: usize) -> Self {
-        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {body}\r\n\r\n");
-        let response = head.into_bytes().into_iter().chain(std::iter::repeat_n(b'x', body)).collect();
-        Self { buffer: vec![0; 256 << 10], source: vec![b'x'; 64 << 10], response, lite }
+        let (response, large) = (http::response(body), http::response(http::LARGE));
+        Self { buffer: vec![0; 256 << 10], source: vec![b'x'; 64 << 10], response, large, lite }
     }
 }
 
@@ -60,7 +60,7 @@ impl Client {
             Serves::Echo | Serves::Datagrams => Server::Echo,
             Serves::Source => Server::Source { started: false },
             Serves::Sink => Server::Sink,
-            Serves::Http => Server::Http { end: 0 },
+            Serves::Http => Server::Http(Requests::default()),
             Serves::Tls(config) => Server::Tls(Box::new(ServerConnection::new(Arc::clone(config))?)),
         };
         Ok(Self { socket, server, unsent: Vec::new(), sent: 0 })
@@ -69,7 +69,7 @@ impl Client {
     pub(super) fn interest(&self) -> EventFlags {
         match self.server {
             Server::Source { .. } | Server::Sink => EventFlags::IN,
-            Server::Echo | Server::Tls(_) | Server::Http { .. } => BOTH_EDGES,
+            Server::Echo | Server::Tls(_) | Server::Http(_) => BOTH_EDGES,
         }
     }
 
@@ -90,7 +90,7 @@ impl Client {
                 if *started { pour(&self.socket, &scratch.source) } else { Ok(()) }
             }
             Server::Tls(tls) => echo_tls(&self.socket, tls, &mut scratch.buffer),
-            Server::Echo | Server::Http { .. } => self.answer(event, scratch),
+            Server::Echo | Server::Http(_) => self.answer(event, scratch),
         }
     }
 
@@ -101,9 +101,10 @@ impl Client {
             let bytes = &scratch.buffer[..length];
             let mut all_sent = true;
             match &mut self.server {
-                Server::Http { end } => {
-                    for _ in 0..requests(end, bytes) {
-                        all_sent &= self.send(&scratch.response)?;
+                Server::Http(requests) => {
+                    for wants_much in requests.take(bytes) {
+                        let response = if wants_much { &scratch.large } else { &scratch.response };
+                        all_sent &= self.send(response)?;
                     }
                 }
                 _ => all_sent = self.send(bytes)?,
@@ -192,34 +193,4 @@ fn flush_tls(socket: &OwnedFd, tls: &mut ServerConnection) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// How many requests end in these bytes. They have no bodies.
-fn requests(end: &mut usize, bytes: &[u8]) -> usize {
-    let mut count = 0;
-    for &byte in bytes {
-        *end = match (*end, byte) {
-            (0 | 2, b'\r') => *end + 1,
-            (1, b'\n') => 2,
-            (3, b'\n') => {
-                count += 1;
-                0
-            }
-            (_, b'\r') => 1,
-            _ => 0,
-        };
-    }
-    count
-}
-
-#[cfg(test)]
-mod tests {
-    use super::requests;
-
-    #[test]
-    fn requests_are_counted_across_reads() {
-        let mut end = 0;
-        assert_eq!(requests(&mut end, b"GET / HTTP/1.1\r\nHost: a\r\n\r"), 0);
-        assert_eq!(requests(&mut end, b"\nGET / HTTP/1.1\r\n\r\nGET"), 2);
-    }
 }

@@ -1,7 +1,9 @@
-//! What stands behind the proxies: one thread, and a port for each kind of server. Without a proxy in between it is
+//! What stands behind the proxies: one thread, and a port for each kind of server; HTTP/2 has a thread of its own. Without a proxy in between it is
 //! itself what is measured (`direct`).
 
 mod client;
+mod http;
+mod http2;
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
@@ -18,7 +20,7 @@ use crate::tls::{self, KeyExchange};
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Ports are this one plus 1 to 7
+    /// Ports are this one plus 1 to 8
     #[arg(long, default_value_t = 9000)]
     base: u16,
     /// Folder with backend-ecdsa and backend-rsa (.crt and .key)
@@ -54,6 +56,7 @@ enum Serves {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let poll = Poll::new()?;
     let listeners = open(options)?;
+    http2::start(SocketAddrV4::new(Ipv4Addr::LOCALHOST, options.base + 8), options.http_body)?;
     for (token, listener) in listeners.iter().enumerate() {
         poll.add(&listener.socket, token, EventFlags::IN)?;
     }

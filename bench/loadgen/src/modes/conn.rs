@@ -6,9 +6,10 @@ use clap::Args;
 
 use super::{BUFFER, LOOK_UP};
 use crate::Result;
-use crate::connection::{Connection, Request, RequestOptions};
+use crate::connection::Connection;
 use crate::histogram::Histogram;
 use crate::poll::{Event, Poll};
+use crate::request::{RequestOptions, Requests};
 use crate::target::{self, Target};
 use crate::window::{self, Turn, Window};
 
@@ -31,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) fn run(options: &Options) -> Result<()> {
     let mut load = Load {
         target: Target::new(&options.target, "echo.test")?,
-        request: Request::new(&options.request),
+        requests: Requests::new(&options.request)?,
         poll: Poll::new()?,
         connections: Vec::new(),
         buffer: vec![0; BUFFER],
@@ -67,7 +68,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
 struct Load {
     target: Target,
-    request: Request,
+    requests: Requests,
     poll: Poll,
     connections: Vec<Option<Connection>>,
     buffer: Vec<u8>,
@@ -94,7 +95,7 @@ impl Load {
             connection.since = since;
             connection.flush()
         } else {
-            connection.ask(self.request, since)
+            connection.ask(self.requests.next(), since)
         };
         match begun {
             Ok(()) => self.connections[place] = Some(connection),

@@ -11,6 +11,7 @@ use crate::Result;
 use crate::poll::Poll;
 use crate::processes::Proxy;
 use crate::record::{Label, Record};
+use crate::request::RequestOptions;
 use crate::target::{self, Target};
 
 #[derive(Debug, Args)]
@@ -21,6 +22,8 @@ pub(crate) struct Options {
     proxy: Proxy,
     #[command(flatten)]
     target: target::Options,
+    #[command(flatten)]
+    request: RequestOptions,
     #[arg(long, default_value_t = 9000)]
     conns: usize,
     /// Opened at a time
@@ -39,7 +42,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let before = options.proxy.memory();
     let start = Instant::now();
     let mut poll = Poll::new()?;
-    let opened = opening::open(&mut target, options.conns, options.par, &mut poll);
+    let opened =
+        opening::open(&mut target, options.request.first("echo.test"), options.conns, options.par, &mut poll);
     let opening = start.elapsed();
     thread::sleep(Duration::from_secs_f64(options.hold));
     let after = options.proxy.memory();

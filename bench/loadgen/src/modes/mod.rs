@@ -3,6 +3,7 @@
 pub(crate) mod bulk;
 pub(crate) mod conn;
 pub(crate) mod crypto;
+pub(crate) mod http2;
 pub(crate) mod idle;
 pub(crate) mod mem;
 mod opening;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::BUFFER;
 use crate::connection::Connection;
 use crate::poll::Poll;
+use crate::request::Request;
 use crate::target::Target;
 
 /// What is not open by then will not be.
@@ -19,7 +20,14 @@ pub(super) struct Opened {
     pub(super) failed: usize,
 }
 
-pub(super) fn open(target: &mut Target, count: usize, at_a_time: usize, poll: &mut Poll) -> Opened {
+/// With a request to begin with, a connection is open when that was answered.
+pub(super) fn open(
+    target: &mut Target,
+    first: Option<Request>,
+    count: usize,
+    at_a_time: usize,
+    poll: &mut Poll,
+) -> Opened {
     let mut opened =
         Opened { connections: std::iter::repeat_with(|| None).take(count).collect(), open: 0, failed: 0 };
     let mut is_open = vec![false; count];
@@ -29,7 +37,7 @@ pub(super) fn open(target: &mut Target, count: usize, at_a_time: usize, poll: &m
     let start = Instant::now();
     while opened.open + opened.failed < count && start.elapsed() < PATIENCE {
         while under_way < at_a_time && next < count {
-            match begin(target, poll, next) {
+            match begin(target, first, poll, next) {
                 Ok(connection) => {
                     opened.connections[next] = Some(connection);
                     under_way += 1;
@@ -45,7 +53,8 @@ pub(super) fn open(target: &mut Target, count: usize, at_a_time: usize, poll: &m
             if is_open[event.token] {
                 continue;
             }
-            if connection.done() && pumped.is_ok() {
+            if connection.done() && pumped.is_ok() && !connection.wrong {
+                connection.busy = false;
                 is_open[event.token] = true;
                 opened.open += 1;
                 under_way -= 1;
@@ -59,9 +68,17 @@ pub(super) fn open(target: &mut Target, count: usize, at_a_time: usize, poll: &m
     opened
 }
 
-pub(super) fn begin(target: &mut Target, poll: &Poll, token: usize) -> io::Result<Connection> {
+pub(super) fn begin(
+    target: &mut Target,
+    first: Option<Request>,
+    poll: &Poll,
+    token: usize,
+) -> io::Result<Connection> {
     let mut connection = target.connect()?;
     connection.register(poll, token)?;
-    connection.flush()?;
+    match first {
+        Some(request) => connection.ask(request, Instant::now())?,
+        None => connection.flush()?,
+    }
     Ok(connection)
 }

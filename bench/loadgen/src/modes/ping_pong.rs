@@ -9,9 +9,10 @@ use clap::Args;
 use super::opening;
 use super::{BUFFER, LOOK_UP};
 use crate::Result;
-use crate::connection::{Connection, Request, RequestOptions};
+use crate::connection::Connection;
 use crate::histogram::Histogram;
 use crate::poll::{Event, Poll};
+use crate::request::{RequestOptions, Requests};
 use crate::target::{self, Target};
 use crate::window::{self, Turn, Window};
 
@@ -35,12 +36,12 @@ const OPENED_AT_A_TIME: usize = 64;
 pub(crate) fn run(options: &Options) -> Result<()> {
     let mut poll = Poll::new()?;
     let mut target = Target::new(&options.target, "echo.test")?;
-    let opened = opening::open(&mut target, options.conns, OPENED_AT_A_TIME, &mut poll);
+    let opened = opening::open(&mut target, None, options.conns, OPENED_AT_A_TIME, &mut poll);
     if opened.open < options.conns {
         eprintln!("rr: {} of {} connections came up", opened.open, options.conns);
     }
     let mut load = Load {
-        request: Request::new(&options.request),
+        requests: Requests::new(&options.request)?,
         connections: opened.connections,
         buffer: vec![0; BUFFER],
         pace: options.rate.map(Pace::new),
@@ -69,7 +70,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 struct Load {
-    request: Request,
+    requests: Requests,
     connections: Vec<Option<Connection>>,
     buffer: Vec<u8>,
     pace: Option<Pace>,
@@ -114,7 +115,7 @@ impl Load {
 
     fn ask(&mut self, place: usize, since: Instant) {
         let Some(connection) = self.connections[place].as_mut() else { return };
-        if connection.ask(self.request, since).is_err() {
+        if connection.ask(self.requests.next(), since).is_err() {
             self.lose(place);
         }
     }

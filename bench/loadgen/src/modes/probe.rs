@@ -11,6 +11,7 @@ use super::opening;
 use crate::Result;
 use crate::poll::{GONE, Poll};
 use crate::record::{Label, Record};
+use crate::request::{Request, RequestOptions};
 use crate::target::{self, Target};
 
 #[derive(Debug, Args)]
@@ -19,6 +20,8 @@ pub(crate) struct Options {
     label: Label,
     #[command(flatten)]
     target: target::Options,
+    #[command(flatten)]
+    request: RequestOptions,
     /// Run this first; the time counts from there
     #[arg(long, value_name = "COMMAND")]
     cmd: Option<String>,
@@ -33,7 +36,8 @@ pub(crate) struct Options {
 const BETWEEN: Duration = Duration::from_millis(2);
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    if options.target.plain {
+    let first = options.request.first("echo.test");
+    if options.target.plain && first.is_none() {
         return Err("a probe has to begin with something that is answered".into());
     }
     let mut target = Target::new(&options.target, "echo.test")?;
@@ -44,7 +48,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let mut attempts = 0_u64;
     while start.elapsed().as_secs_f64() < options.timeout {
         attempts += 1;
-        if answers(&mut target, Duration::from_millis(options.try_ms)) {
+        if answers(&mut target, first, Duration::from_millis(options.try_ms)) {
             let record = Record::new(&options.label, "probe");
             record.number("ms", start.elapsed().as_secs_f64() * 1e3, 1).set("tries", attempts).print();
             return Ok(());
@@ -55,17 +59,17 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 /// Whether one new connection has its exchange in time.
-pub(super) fn answers(target: &mut Target, limit: Duration) -> bool {
+pub(super) fn answers(target: &mut Target, first: Option<Request>, limit: Duration) -> bool {
     let start = Instant::now();
     let mut buffer = vec![0; BUFFER];
     let mut events = Vec::new();
     let Ok(mut poll) = Poll::new() else { return false };
-    let Ok(mut connection) = opening::begin(target, &poll, 0) else { return false };
+    let Ok(mut connection) = opening::begin(target, first, &poll, 0) else { return false };
     while start.elapsed() < limit {
         if connection.pump(&mut buffer, GONE).is_err() {
             return false;
         }
-        if connection.done() {
+        if connection.done() && !connection.wrong {
             connection.close();
             return true;
         }

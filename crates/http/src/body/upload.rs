@@ -2,6 +2,8 @@
 //! both within bounds, and neither slows the first.
 
 use std::cell::RefCell;
+use std::error::Error;
+use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -167,8 +169,9 @@ impl Source {
         let part = match Pin::new(&mut state.incoming).poll_frame(context) {
             Poll::Pending => return self.wait(state, context),
             Poll::Ready(None) => None,
-            Poll::Ready(Some(Err(_))) => {
-                self.exchange.ends(Ending::ClientReset, None);
+            Poll::Ready(Some(Err(error))) => {
+                let ending = if is_malformed(&error) { Ending::RequestInvalid } else { Ending::ClientReset };
+                self.exchange.ends(ending, None);
                 state.copies.clear();
                 return Poll::Ready(Some(Err(BodyError::Client)));
             }
@@ -219,6 +222,13 @@ impl Source {
         }
         Poll::Pending
     }
+}
+
+/// Whether what came is no body, rather than that nothing more came.
+fn is_malformed(error: &hyper::Error) -> bool {
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+    cause
+        .is_some_and(|cause| matches!(cause.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData))
 }
 
 impl State {

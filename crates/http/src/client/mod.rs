@@ -1,7 +1,7 @@
 //! Connections of clients: the handshake, which version of HTTP it is, and hyper with a watch over it.
 
+mod framing;
 mod guests;
-mod lengths;
 mod tie;
 mod watched;
 
@@ -103,11 +103,11 @@ where
     });
     let bounds = home.kit.bounds();
     if is_http2 {
-        let connection = http2_builder(bounds).serve_connection(io, service);
-        attend(connection, http2::Connection::graceful_shutdown, &tie, bounds).await;
+        let connection = http2_builder(&bounds).serve_connection(io, service);
+        attend(connection, http2::Connection::graceful_shutdown, &tie, &bounds).await;
     } else {
-        let connection = http1_builder(bounds).serve_connection(io, service).with_upgrades();
-        attend(connection, http1::UpgradeableConnection::graceful_shutdown, &tie, bounds).await;
+        let connection = http1_builder(&bounds).serve_connection(io, service).with_upgrades();
+        attend(connection, http1::UpgradeableConnection::graceful_shutdown, &tie, &bounds).await;
     }
     drop(seat);
 }

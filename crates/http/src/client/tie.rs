@@ -85,12 +85,6 @@ impl Tie {
         self.is_http2 = true;
     }
 
-    /// Whether the head that was read last says the length of its body in two ways. hyper takes one of them, as it may;
-    /// whoever writes both means to be read in two ways.
-    pub(crate) fn had_two_lengths(&self) -> bool {
-        !self.is_http2 && self.activity.had_two_lengths()
-    }
-
     pub(crate) fn is_https(&self) -> bool {
         self.listener.is_some()
     }

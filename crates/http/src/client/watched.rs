@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::lengths::Lengths;
+use super::framing::Framing;
 
 /// When bytes went over a connection, in milliseconds since it began.
 #[derive(Debug)]
@@ -20,19 +20,12 @@ pub(crate) struct Activity {
     /// The next byte begins the head of a request.
     awaiting: AtomicBool,
     head: AtomicU64,
-    two_lengths: AtomicBool,
 }
 
 impl Activity {
     pub(super) fn new() -> Arc<Self> {
         let zero = || AtomicU64::new(0);
-        Arc::new(Self {
-            born: Instant::now(),
-            last: zero(),
-            awaiting: AtomicBool::new(false),
-            head: zero(),
-            two_lengths: AtomicBool::new(false),
-        })
+        Arc::new(Self { born: Instant::now(), last: zero(), awaiting: AtomicBool::new(false), head: zero() })
     }
 
     /// From here on the next byte is the first of a request.
@@ -55,11 +48,6 @@ impl Activity {
         self.born + Duration::from_millis(self.last.load(Relaxed))
     }
 
-    /// Whether the last head had both a Content-Length and a Transfer-Encoding.
-    pub(super) fn had_two_lengths(&self) -> bool {
-        self.two_lengths.load(Relaxed)
-    }
-
     /// Says whether these bytes begin a head.
     fn carried(&self, incoming: bool) -> bool {
         let now = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -77,12 +65,12 @@ pub(super) struct Watched<S> {
     stream: S,
     activity: Arc<Activity>,
     /// Of HTTP/1.1.
-    lengths: Option<Lengths>,
+    framing: Option<Framing>,
 }
 
 impl<S> Watched<S> {
     pub(super) fn new(stream: S, activity: Arc<Activity>, is_http1: bool) -> Self {
-        Self { stream, activity, lengths: is_http1.then(Lengths::default) }
+        Self { stream, activity, framing: is_http1.then(Framing::default) }
     }
 }
 
@@ -95,14 +83,13 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         let before = buffer.filled().len();
         let result = ready!(Pin::new(&mut self.stream).poll_read(context, buffer));
         if buffer.filled().len() > before {
-            let Self { activity, lengths, .. } = &mut *self;
+            let Self { activity, framing, .. } = &mut *self;
             let begins = activity.carried(true);
-            if let Some(lengths) = lengths {
+            if let Some(framing) = framing {
                 if begins {
-                    *lengths = Lengths::default();
+                    framing.go_on();
                 }
-                lengths.read(&buffer.filled()[before..]);
-                activity.two_lengths.store(lengths.both(), Relaxed);
+                framing.read(&mut buffer.filled_mut()[before..]);
             }
         }
         Poll::Ready(result)

@@ -1,7 +1,7 @@
 //! Requests that go wrong: how they end for us, and what their clients are told.
 
-use http::Response;
-use http::header::HeaderValue;
+use http::header::{self, HeaderValue};
+use http::{Response, Version};
 use tidegate_plan::Reason;
 use tidegate_proxy::Ending;
 
@@ -37,7 +37,13 @@ impl Failure {
         let ending = exchange.ending().unwrap_or(self.ending);
         let told = if ending == self.ending { self.cause } else { cause(ending) };
         exchange.ends(ending, self.detail);
+        let told =
+            if exchange.is_past_deadline() && told == Cause::BackendReset { Cause::Timeout } else { told };
         let mut response = answer::answer(told, exchange.is_grpc, false).map(Body::from);
+        if matches!(told, Cause::BadRequest(_)) && exchange.version < Version::HTTP_2 {
+            // What else such a client has sent is not worth reading.
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
         if exchange.home.options.reasons {
             response.headers_mut().insert(answer::REASON, HeaderValue::from_static(ending.as_str()));
         }
@@ -85,7 +91,10 @@ fn cause(ending: Ending) -> Cause {
     match ending {
         Ending::Refused(reason) => Cause::Refused(reason),
         Ending::RequestTooLarge => Cause::TooLarge(TooLarge::Headers),
-        Ending::BodyTimeout | Ending::ClientReset | Ending::ClientGone => Cause::RequestTooSlow,
+        Ending::BodyTimeout => Cause::RequestTooSlow,
+        Ending::RequestInvalid | Ending::ClientReset | Ending::ClientGone => {
+            Cause::BadRequest(BadRequest::Body)
+        }
         Ending::ConnectFailed => Cause::ConnectFailed,
         Ending::ConnectTimeout => Cause::ConnectTimeout,
         Ending::BackendHandshakeFailed | Ending::BackendTls => Cause::BackendHandshakeFailed,

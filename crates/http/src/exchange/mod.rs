@@ -20,7 +20,7 @@ use tidegate_plan::{ListenerHandle, RuleHandle};
 use tidegate_proxy::{Backend, Ending, Refused, RequestRecord};
 
 pub(crate) use self::serve::serve;
-use crate::answer::is_grpc;
+use crate::answer::{grpc_timeout, is_grpc};
 use crate::client::Tie;
 use crate::engine::Home;
 use crate::rules::Prepared;
@@ -37,6 +37,8 @@ pub(crate) struct Exchange {
     host: Option<HeaderValue>,
     trace: Option<HeaderValue>,
     pub(crate) is_grpc: bool,
+    /// How long a gRPC client waits. Backends that know it give up by themselves, and break off when they do.
+    grpc_timeout: Option<Duration>,
     /// The client would like to go on with another protocol.
     is_tunnel: bool,
     listener: OnceCell<ListenerHandle>,
@@ -73,6 +75,7 @@ impl Exchange {
             host: parts.headers.get(header::HOST).cloned(),
             trace: parts.headers.get(TRACEPARENT).cloned(),
             is_grpc: is_grpc(&parts.headers),
+            grpc_timeout: grpc_timeout(&parts.headers),
             is_tunnel,
             listener: OnceCell::new(),
             rule: OnceCell::new(),
@@ -131,6 +134,11 @@ impl Exchange {
     /// Whether the backend has begun to answer.
     pub(crate) fn is_answered(&self) -> bool {
         self.upstream.get().is_some()
+    }
+
+    /// Whether a gRPC client waits no longer.
+    fn is_past_deadline(&self) -> bool {
+        self.grpc_timeout.is_some_and(|time| self.began.elapsed() >= time)
     }
 
     /// When it began, since the epoch.

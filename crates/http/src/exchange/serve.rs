@@ -24,7 +24,7 @@ use crate::client::Tie;
 use crate::engine::Home;
 use crate::filters::{Chain, Next, Passage, Step};
 use crate::hop;
-use crate::request::{self, Asked, BadRequest};
+use crate::request::{self, Asked};
 use crate::rules::{Extras, Prepared};
 use crate::session::Sessions;
 use crate::upstream::{Destination, Speaks};
@@ -64,9 +64,6 @@ async fn answer(
     incoming: Incoming,
     tunnel: Option<upgrade::Wish>,
 ) -> Result<Response<Body>, Failure> {
-    if exchange.tie.had_two_lengths() {
-        return Err(BadRequest::TwoLengths.into());
-    }
     request::settle(&mut parts)?;
     exchange.home.limits.check(&parts)?;
     if let Some(tunnel) = &tunnel {
@@ -151,8 +148,8 @@ async fn through(
     let body_time = if is_grpc { bounds.idle_time } else { bounds.body_time };
     let keep = if found.prepared.keeps_bodies { bounds.retry_size } else { 0 };
     let source = Source::new(incoming, exchange, keep, body_time);
-    exchange.tie.forwarded.announce(&mut parts.headers);
     hop::strip_request(&mut parts.headers);
+    exchange.tie.forwarded.announce(&mut parts.headers);
     // The client is told to go on when the backend wants its body.
     parts.headers.remove(header::EXPECT);
     parts.extensions.clear();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::header::{self, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::ext::Protocol;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
@@ -50,8 +50,10 @@ impl Wish {
             let tokens = line.as_bytes().split(|byte| *byte == b',');
             tokens.into_iter().any(|token| token.trim_ascii().eq_ignore_ascii_case(b"upgrade"))
         });
-        // HTTP/2 in the middle of HTTP/1.1 is no longer a thing: the request is served as it is.
-        if !asked || protocol.as_bytes().eq_ignore_ascii_case(b"h2c") {
+        // HTTP/2 in the middle of HTTP/1.1 is no longer a thing, and what has a body cannot go on as something else
+        // before its end: the request is served as it is.
+        let is_plain = protocol.as_bytes().eq_ignore_ascii_case(b"h2c") || !request.body().is_end_stream();
+        if !asked || is_plain {
             return None;
         }
         Some(Self { protocol: protocol.clone(), extended: false, client: hyper::upgrade::on(request) })

@@ -120,7 +120,7 @@ async fn made(
     let _making = (to.speaks == Speaks::Http2).then(|| Making::new(&pool));
     let bounds = home.kit.bounds();
     home.kit.connecting();
-    let deadline = end.min(Instant::now() + patience(bounds, to));
+    let deadline = end.min(Instant::now() + patience(&bounds, to));
     let stream = match timeout_at(deadline, TcpStream::connect(lease.address)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => {

@@ -15,8 +15,11 @@ fn http_route_simple_same_namespace() {
     let gate = gate.serving();
     assert!(get(gate.address(), "/x?y=1").body.starts_with("a GET /x?y=1 HTTP/1.1\nhost: a.test\n"));
     assert!(get(gate.address(), "/b/../b//c").body.starts_with("b GET /b/c HTTP/1.1\n"));
-    let answer =
-        get_with(gate.address(), "/x", "X-Forwarded-For: 1.2.3.4\r\nConnection: x-secret\r\nX-Secret: 1\r\n");
+    let answer = get_with(
+        gate.address(),
+        "/x",
+        "X-Forwarded-For: 1.2.3.4\r\nConnection: x-secret, x-forwarded-for\r\nX-Secret: 1\r\n",
+    );
     assert!(answer.body.contains("x-forwarded-for: 127.0.0.1\n"), "{}", answer.body);
     assert!(!answer.body.contains("x-secret") && !answer.body.contains("1.2.3.4"), "{}", answer.body);
     let line = gate.line(&["path=\"/x?y=1\"", "status=200"]);

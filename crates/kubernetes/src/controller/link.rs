@@ -21,6 +21,8 @@ use crate::authority;
 use crate::settings::LinkAddress;
 use crate::tokens::Reviews;
 
+/// How often the link's Service is looked at.
+const LOOK: Duration = Duration::from_secs(30);
 /// How often the CA is looked after.
 const CARE: Duration = Duration::from_secs(3600);
 
@@ -146,15 +148,19 @@ impl Controller {
                 }
                 return;
             }
-            LinkAddress::Service(_) if self.link_address.is_some() => return,
+            LinkAddress::Service(_) if self.link_address.is_some() && self.link_looked.elapsed() < LOOK => {
+                return;
+            }
             LinkAddress::Service(name) => name,
         };
         let api: Api<Service> = Api::namespaced(self.client.clone(), &self.settings.namespace);
+        self.link_looked = Instant::now();
         match api.get_opt(name).await {
             Ok(service) => {
-                self.link_address = service.as_ref().and_then(address);
-                if self.link_address.is_some() {
-                    self.dirty.all_planes = true;
+                let found = service.as_ref().and_then(address);
+                if found.is_some() {
+                    self.dirty.all_planes |= self.link_address != found;
+                    self.link_address = found;
                 } else {
                     self.log.error(
                         "link-failed",
@@ -374,6 +380,18 @@ fn bounds(asked: &BoundParameters) -> BoundSettings {
         lifetime: time(asked.lifetime),
         udp_flows: count(asked.max_udp_flows.map(Whole::get)),
         udp_idle_time: time(asked.udp_idle_time),
+        header_time: time(asked.header_time),
+        header_size: count(asked.header_size.map(Whole::get)),
+        header_count: count(asked.max_headers.map(Whole::get)),
+        uri_size: count(asked.uri_size.map(Whole::get)),
+        keep_alive_time: time(asked.keep_alive_time),
+        body_time: time(asked.body_time),
+        streams: asked.max_streams.and_then(|count| u32::try_from(count.get()).ok()),
+        resets: count(asked.max_resets.map(Whole::get)),
+        idle_upstream: count(asked.max_idle_upstream.map(Whole::get)),
+        idle_upstream_time: time(asked.idle_upstream_time),
+        retry_size: count(asked.retry_size.map(Whole::get)),
+        mirrors: count(asked.max_mirrors.map(Whole::get)),
         drain_time: time(asked.drain),
     }
 }

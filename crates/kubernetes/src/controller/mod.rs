@@ -75,6 +75,7 @@ pub async fn run(
         statuses: statuses.clone(),
         controller: Arc::clone(&settings.controller_name),
         log: log.clone(),
+        events: events.clone(),
         metrics: Arc::clone(&metrics),
     };
     tasks.spawn(writer.run());
@@ -118,6 +119,7 @@ pub async fn run(
         leading: false,
         term: None,
         link_address: None,
+        link_looked: Instant::now(),
         published: BTreeMap::new(),
         reports: BTreeMap::new(),
         served: BTreeMap::new(),
@@ -155,6 +157,7 @@ struct Controller {
     /// While this replica leads: the link.
     term: Option<Term>,
     link_address: Option<SocketAddr>,
+    link_looked: Instant,
     published: BTreeMap<ObjectName, Published>,
     reports: BTreeMap<ObjectName, BTreeMap<String, Report>>,
     /// Statuses of Gateways and ListenerSets with what data planes said.

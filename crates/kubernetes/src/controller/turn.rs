@@ -33,6 +33,7 @@ pub(super) fn join(all: &mut Delta, more: Delta) {
     all.endpoints.extend(more.endpoints);
     all.statuses.extend(more.statuses);
     all.wants.extend(more.wants);
+    all.infrastructure.extend(more.infrastructure);
 }
 
 impl Controller {
@@ -53,7 +54,9 @@ impl Controller {
         }
         if self.leading {
             let republished = self.publish(&delta, dirty.everything);
-            if dirty.all_planes || dirty.everything || !republished.is_empty() || !delta.statuses.is_empty() {
+            let is_news = !republished.is_empty() || !delta.infrastructure.is_empty();
+            let is_gateway = |key: &ObjectKey| key.kind == Kind::Gateway;
+            if dirty.all_planes || dirty.everything || is_news || delta.statuses.iter().any(is_gateway) {
                 self.want_planes();
             }
             self.programme(&delta, &dirty, &republished, &mut touched);
@@ -185,6 +188,7 @@ impl Controller {
         let translation = self.translator.translation();
         let owned = |key: &ObjectKey| matches!(key.kind, Kind::Gateway | Kind::ListenerSet);
         let mut gateways: BTreeSet<ObjectName> = dirty.gateways.union(republished).cloned().collect();
+        gateways.extend(delta.infrastructure.iter().cloned());
         if dirty.all_gateways
             || dirty.everything
             || delta.statuses.iter().any(|key| key.kind == Kind::ListenerSet)

@@ -255,20 +255,14 @@ impl Keeper {
     }
 
     async fn work(&self, job: Job) {
+        // What Pods need goes before Pods; all else may go at once.
+        let is_workload =
+            |managed: &Managed| matches!(managed.kind, ManagedKind::Deployment | ManagedKind::DaemonSet);
+        let (workloads, others): (Vec<Managed>, Vec<Managed>) = job.apply.into_iter().partition(is_workload);
         let mut failure = None;
-        for managed in job.apply {
-            let described = format!("{} {}", managed.kind.as_str(), managed.name);
-            match self.apply(&managed).await {
-                Ok(result) => {
-                    self.metrics.applies.inc();
-                    self.log.info("applied", format_args!("{described} for Gateway {}", job.gateway));
-                    self.planes.applied(managed, result);
-                }
-                Err(error) => {
-                    self.metrics.apply_failures.inc();
-                    failure = Some(format!("{described} cannot be applied: {error}"));
-                }
-            }
+        for together in [others, workloads] {
+            let applied = together.into_iter().map(|managed| self.apply_for(&job.gateway, managed));
+            failure = failure.or(futures::future::join_all(applied).await.into_iter().find_map(Result::err));
         }
         for key in job.delete {
             let api = key.0.api(&self.client, &key.1.namespace);
@@ -290,6 +284,22 @@ impl Keeper {
         if let Some(failure) = failure.filter(|_| attempt == 0 || attempt.is_power_of_two()) {
             self.log.error("apply-failed", format_args!("Gateway {}: {failure}", job.gateway));
             self.events.warn_gateway(&job.gateway, "ApplyFailed", &failure);
+        }
+    }
+
+    async fn apply_for(&self, gateway: &ObjectName, managed: Managed) -> Result<(), String> {
+        let described = format!("{} {}", managed.kind.as_str(), managed.name);
+        match self.apply(&managed).await {
+            Ok(result) => {
+                self.metrics.applies.inc();
+                self.log.info("applied", format_args!("{described} for Gateway {gateway}"));
+                self.planes.applied(managed, result);
+                Ok(())
+            }
+            Err(error) => {
+                self.metrics.apply_failures.inc();
+                Err(format!("{described} cannot be applied: {error}"))
+            }
         }
     }
 

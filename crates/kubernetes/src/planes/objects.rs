@@ -238,6 +238,13 @@ impl Plane<'_> {
         if log.and_then(|log| log.access) == Some(false) {
             arguments.push("--access-log=off".to_owned());
         }
+        if let Some(http) = &self.parameters().http {
+            let trusted = http.trusted_proxies.iter().flatten();
+            arguments.extend(trusted.map(|network| format!("--trust-proxy={network}")));
+            if http.error_reasons == Some(true) {
+                arguments.push("--error-reasons".to_owned());
+            }
+        }
         let probe = |path: &str, period: u32, failures: u32| {
             json!({
                 "httpGet": {"path": path, "port": "health", "scheme": "HTTP"},

@@ -12,6 +12,7 @@ use tidegate_api::ObjectKey;
 
 use super::merge::{Writer, merge};
 use super::queue::{Job, Observed, Statuses};
+use crate::events::Events;
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::{FIELD_MANAGER, kinds};
@@ -29,6 +30,7 @@ pub(crate) struct StatusWriter {
     pub(crate) statuses: Statuses,
     pub(crate) controller: Arc<str>,
     pub(crate) log: Log,
+    pub(crate) events: Events,
     pub(crate) metrics: Arc<Metrics>,
 }
 
@@ -129,10 +131,8 @@ impl StatusWriter {
     }
 
     fn tell_left_out(&self, key: &ObjectKey, count: usize) {
-        self.log.warning(
-            "status-full",
-            format_args!("the status of {key} has no room for {count} more entries: others have filled it"),
-        );
+        let message = format!("the status has no room for {count} more entries: others have filled it");
+        self.events.warn(key, "", "StatusFull", &message);
     }
 }
 

@@ -58,6 +58,10 @@ pub trait DataPlane: Send {
 /// What happened on the link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
+    /// A controller has said welcome.
+    Connected {
+        software: String,
+    },
     /// A plan that was kept on disk is served.
     Restored,
     /// There is one, and it cannot be used.
@@ -129,7 +133,19 @@ impl Client {
             let next = backoff.next();
             plane.note(&Note::Lost { why, next });
             self.keep_now(plane);
-            tokio::time::sleep(next).await;
+            self.rest(next, plane).await;
+        }
+    }
+
+    /// Sockets open and fail without a controller, too; the data plane takes note of it by being asked.
+    async fn rest(&self, time: Duration, plane: &mut impl DataPlane) {
+        let end = tokio::time::Instant::now() + time;
+        loop {
+            plane.listeners(self.store.plan());
+            tokio::select! {
+                () = tokio::time::sleep_until(end) => return,
+                () = plane.changed() => {}
+            }
         }
     }
 
@@ -144,6 +160,7 @@ impl Client {
             Ok(changed) => {
                 plane.apply(self.store.plan(), self.store.settings(), &changed);
                 plane.note(&Note::Restored);
+                plane.listeners(self.store.plan());
             }
             Err(why) => {
                 self.store = Store::new(self.options.capabilities.clone(), true);

@@ -37,7 +37,8 @@ pub(crate) enum SessionError {
 
 fn causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |error| error.source());
-    let words: Vec<String> = causes.map(ToString::to_string).collect();
+    let mut words: Vec<String> = causes.map(ToString::to_string).collect();
+    words.dedup();
     if words.is_empty() { error.to_string() } else { words.join(": ") }
 }
 
@@ -79,7 +80,7 @@ impl Client {
         }
         let link = connect(self.options.controller, self.files.tls(self.certificate.as_ref())?).await?;
         self.store.begin();
-        let (mut incoming, outgoing) = match self.begin(link).await {
+        let (mut incoming, outgoing, software) = match self.begin(link).await {
             Ok(streams) => streams,
             Err(error) => {
                 // It may be the certificate that is not liked, after a change of authorities.
@@ -87,6 +88,7 @@ impl Client {
                 return Err(error);
             }
         };
+        plane.note(&Note::Connected { software });
         let mut stream = Stream { outgoing, version: 0, received: 0, failed: String::new(), told: None };
         stream.answer(self, plane).await?;
         let mut renewal: Option<JoinHandle<Result<Certificate, SessionError>>> = None;
@@ -131,7 +133,7 @@ impl Client {
     async fn begin(
         &self,
         mut link: LinkClient<Channel>,
-    ) -> Result<(Streaming<ToProxy>, mpsc::Sender<FromProxy>), SessionError> {
+    ) -> Result<(Streaming<ToProxy>, mpsc::Sender<FromProxy>, String), SessionError> {
         let late = |_| SessionError::Time { what: "the controller's welcome" };
         let (outgoing, messages) = mpsc::channel(WAITING);
         let capabilities = self.options.capabilities.iter().map(|can| can.as_str().to_owned()).collect();
@@ -160,10 +162,10 @@ impl Client {
                 return Err(SessionError::Protocol("the controller says no welcome".to_owned()));
             };
             negotiate(welcome.protocol).map_err(SessionError::Protocol)?;
-            Ok(incoming)
+            Ok((incoming, welcome.software))
         };
-        let incoming = tokio::time::timeout(CONNECT, begin).await.map_err(late)??;
-        Ok((incoming, outgoing))
+        let (incoming, software) = tokio::time::timeout(CONNECT, begin).await.map_err(late)??;
+        Ok((incoming, outgoing, software))
     }
 
     async fn take(

@@ -66,7 +66,7 @@ struct Incoming {
 
 #[derive(Debug)]
 enum Content {
-    Settings(DataPlaneSettings),
+    Settings(Box<DataPlaneSettings>),
     Endpoints(Arc<Endpoints>),
     Blob(BlobId, Arc<Blob>),
     Fragment(Arrived),
@@ -226,7 +226,7 @@ impl Store {
         let key = wire::key(item.kind(), &item.id);
         let id = match content {
             Content::Settings(settings) => {
-                self.settings = settings;
+                self.settings = *settings;
                 changed.settings = true;
                 Some(ItemId::Settings)
             }

@@ -20,7 +20,7 @@ pub(crate) enum Held {
 
 /// A part of a plan on its way. Fragments and blobs are shared with the plan.
 enum Part {
-    Settings(DataPlaneSettings),
+    Settings(Box<DataPlaneSettings>),
     Endpoints(Arc<Endpoints>),
     Blob(BlobId, Arc<Blob>),
     Fragment(Arc<Fragment>),
@@ -143,7 +143,7 @@ impl Part {
 
 /// Every part, those first that others refer to.
 fn parts(plan: &GatewayPlan) -> impl Iterator<Item = Part> {
-    std::iter::once(Part::Settings(plan.settings.clone()))
+    std::iter::once(Part::Settings(Box::new(plan.settings.clone())))
         .chain(plan.plan.endpoints.values().cloned().map(Part::Endpoints))
         .chain(plan.plan.blobs.iter().map(|(id, blob)| Part::Blob(id.clone(), Arc::clone(blob))))
         .chain(plan.plan.fragments.values().cloned().map(Part::Fragment))
@@ -158,7 +158,7 @@ fn beyond(told: &HashMap<Digest, Digest>, wanted: &GatewayPlan) -> (Vec<Part>, V
 fn between(before: &GatewayPlan, wanted: &GatewayPlan) -> (Vec<Part>, Vec<Digest>) {
     let (mut changed, mut removed) = (Vec::new(), Vec::new());
     if before.settings != wanted.settings {
-        changed.push(Part::Settings(wanted.settings.clone()));
+        changed.push(Part::Settings(Box::new(wanted.settings.clone())));
     }
     let mut endpoints = Vec::new();
     compare(

@@ -15,9 +15,6 @@ use crate::engine::stream::{Network, Pipes, Stream};
 use crate::serving::Place;
 use crate::tls::Codec;
 
-/// TLS records: a fatal alert.
-const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
-
 /// A client that offers more protocols than this is still routed by the first ones.
 const PROTOCOLS: usize = 16;
 
@@ -139,12 +136,7 @@ impl<S: Stream> Session<S> {
     fn refused(&mut self, refusal: &Refusal<'_>) -> Ending {
         self.facts.listener = refusal.listener.cloned();
         self.facts.rule = refusal.rule.cloned();
-        if matches!(refusal.reason, Reason::NoSni | Reason::NoListenerForSni | Reason::NoRoute)
-            && !matches!(self.phase, Phase::Fresh(Expects::Bytes))
-        {
-            // A client that is told why says so to its user; whether it arrives changes nothing.
-            let _ = self.client.stream.send(&UNRECOGNIZED_NAME);
-        }
+        // Closed without an alert: nobody here speaks TLS for that name, and conformance takes an alert for an answer.
         Ending::Refused(refusal.reason)
     }
 

@@ -35,9 +35,10 @@ impl HttpKit {
         self.shared.snapshot.load()
     }
 
+    /// As they are at this moment.
     #[must_use]
-    pub fn bounds(&self) -> &Bounds {
-        &self.shared.settings.bounds
+    pub fn bounds(&self) -> Arc<Bounds> {
+        Arc::clone(&self.shared.snapshot.load().bounds)
     }
 
     /// What a CA is answered that asks for the proof of a name.

@@ -20,7 +20,7 @@ pub(super) struct Flows {
     pub(super) shared: Arc<Shared>,
     pub(super) mishaps: Arc<Mishaps>,
     pub(super) uplinks: Uplinks,
-    idle_time: Duration,
+    pub(super) idle_time: Duration,
     /// Until then the machine is not asked for a new socket: it had none.
     short_until: Option<Instant>,
 }

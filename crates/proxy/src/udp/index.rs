@@ -15,7 +15,7 @@ use crate::udp::table::Key;
 #[derive(Debug)]
 pub(crate) struct Shared {
     flows: AtomicUsize,
-    limit: usize,
+    limit: AtomicUsize,
     /// A lock each, held while one flow begins, ends or is passed on. A single worker needs none of them.
     shards: Box<[Mutex<Shard>]>,
     hasher: foldhash::quality::RandomState,
@@ -46,7 +46,7 @@ impl Shared {
         let shards = if workers > 1 { SHARDS } else { 0 };
         Self {
             flows: AtomicUsize::new(0),
-            limit,
+            limit: AtomicUsize::new(limit),
             shards: (0..shards).map(|_| Mutex::default()).collect(),
             hasher: Default::default(),
         }
@@ -57,9 +57,14 @@ impl Shared {
         self.flows.load(Relaxed)
     }
 
+    /// So many from now on; those above it that are there stay.
+    pub(crate) fn limit(&self, limit: usize) {
+        self.limit.store(limit, Relaxed);
+    }
+
     /// Takes a place among all flows, unless there is none left.
     pub(super) fn enter(&self) -> bool {
-        let taken = self.flows.fetch_add(1, Relaxed) < self.limit;
+        let taken = self.flows.fetch_add(1, Relaxed) < self.limit.load(Relaxed);
         if !taken {
             self.leave();
         }

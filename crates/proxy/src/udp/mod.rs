@@ -77,6 +77,12 @@ impl Udp {
         }
     }
 
+    /// Takes up times that may have changed.
+    pub(crate) fn bound_by(&mut self, bounds: &Bounds) {
+        self.flows.idle_time = bounds.udp_idle_time;
+        self.sweep.drain_time = bounds.drain_time;
+    }
+
     #[cfg(test)]
     pub(crate) fn mishaps(&self) -> &Mishaps {
         &self.flows.mishaps

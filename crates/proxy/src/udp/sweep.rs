@@ -9,7 +9,7 @@ use crate::udp::context::Context;
 use crate::udp::flows::Flows;
 
 pub(super) struct Sweep {
-    drain_time: Duration,
+    pub(super) drain_time: Duration,
     /// The next slot to look at; `None`: all were looked at since the plan last changed.
     next: Option<u32>,
     /// Flows that have to end, and when; in this order.

@@ -111,7 +111,7 @@ impl Worker {
         let local = if bound.ip().is_unspecified() { stream.local().unwrap_or(bound) } else { bound };
         let facts = Facts::new(client, local, port, self.kit.wall, self.kit.now);
         self.kit.counters().accepted();
-        if let Err(ending) = self.shared.enter(client.ip()) {
+        if let Err(ending) = self.shared.enter(client.ip(), &self.kit.snapshot.bounds) {
             // Without a word: the client has not said anything either.
             stream.reset();
             return self.turn_away(&facts, ending);

@@ -47,7 +47,7 @@ struct Desk<'w> {
 
 impl Host for Desk<'_> {
     fn enter(&mut self, listener: &ListenerHandle, client: IpAddr) -> Result<(), Ending> {
-        let bounds = &self.shared.settings.bounds;
+        let bounds = &self.snapshot.bounds;
         let Some(serving) = self.snapshot.listeners.of(&listener.id) else { return Ok(()) };
         if !self.shared.sources.enter(client, bounds.connections_per_source) {
             return Err(Ending::TooManyForSource);

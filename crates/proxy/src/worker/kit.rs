@@ -69,7 +69,7 @@ impl Kit {
             pipes: &mut self.pipes,
             scratch: &mut self.scratch,
             snapshot: &self.snapshot,
-            bounds: &self.shared.settings.bounds,
+            bounds: &self.snapshot.bounds,
             counters: &self.shared.counters[self.number],
             journal: &self.shared.journal,
             challenges: &self.shared.challenges,

@@ -85,12 +85,12 @@ impl Worker {
             listening: Vec::new(),
             sessions: Sessions::default(),
             wheel: Wheel::new(kit.tick()),
-            kit,
             udp: Udp::new(
                 Arc::clone(&shared.flows),
-                &shared.settings.bounds,
+                &kit.snapshot.bounds,
                 Arc::clone(&shared.counters[number].mishaps),
             ),
+            kit,
             log,
             http,
             events: Vec::with_capacity(EVENTS),
@@ -169,6 +169,7 @@ impl Worker {
         }
         self.due = due;
         self.continue_sweep();
+        self.udp.bound_by(&self.kit.snapshot.bounds);
         self.with_flows(Udp::tick);
         self.sessions.free_ended();
         self.turns();

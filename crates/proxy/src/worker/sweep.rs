@@ -30,7 +30,7 @@ impl Worker {
         self.http.look_again();
         if self.sweep.as_ref().is_none_or(|sweep| sweep.reach == Reach::Removed) {
             self.sweep =
-                Some(Sweep { next: 0, reach: Reach::Removed, time: self.shared.settings.bounds.drain_time });
+                Some(Sweep { next: 0, reach: Reach::Removed, time: self.kit.snapshot.bounds.drain_time });
         }
         self.continue_sweep();
     }

@@ -129,7 +129,7 @@ impl Worker {
 
     pub(super) fn look_at_deadline(&mut self, due: Due) {
         let Some(entry) = self.sessions.same(due) else { return };
-        let deadline = entry.session.deadline(&self.shared.settings.bounds);
+        let deadline = entry.session.deadline(&self.kit.snapshot.bounds);
         let now = self.kit.tick();
         if deadline > now {
             entry.entered = self.wheel.enter(deadline, due);
@@ -160,7 +160,7 @@ impl Worker {
                 if let Some(backend) = &mut session.backend {
                     watched = watched.and(watch(&self.epoll, backend, Token::Backend(due.place)));
                 }
-                let deadline = session.deadline(&self.shared.settings.bounds);
+                let deadline = session.deadline(&self.kit.snapshot.bounds);
                 if deadline < *entered {
                     *entered = self.wheel.enter(deadline, due);
                 }

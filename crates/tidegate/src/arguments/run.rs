@@ -41,7 +41,7 @@ Examples:
 
 Exit status: 0 it was told, 2 nobody answers.";
 
-const ADMIN: &str = "127.0.0.1:9900";
+pub(super) const ADMIN: &str = "127.0.0.1:9900";
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {

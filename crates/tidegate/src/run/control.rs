@@ -10,7 +10,6 @@ use rustix::io::Errno;
 use tidegate_api::{ObjectKey, Severity};
 use tidegate_proxy::SocketState;
 use tidegate_translate::Change;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch as latest;
 
 use crate::certs::demand;
@@ -18,9 +17,11 @@ use crate::conditions::{self, Health};
 use crate::meaning::Meaning;
 use crate::output::Error;
 use crate::run::certificates::Certificates;
-use crate::run::live::{Live, Phase};
+use crate::run::live::Live;
 use crate::run::log::Log;
 use crate::run::programmed;
+use crate::run::signals::Signals;
+use crate::run::sockets;
 use crate::run::watch::{Events, Watcher};
 use crate::source::{Manifests, Unwatched, Update, Watch};
 use crate::words;
@@ -37,31 +38,6 @@ pub(crate) struct Control {
     certificates: Option<Certificates>,
     /// When to try again what could not be read because the machine had nothing left to read with.
     unread: Option<Instant>,
-}
-
-pub(crate) struct Signals {
-    hangup: Signal,
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    /// From here on they no longer end the process by themselves.
-    pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self {
-            hangup: signal(SignalKind::hangup())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    /// Waits until the process is told to end, and gives the signal's number.
-    async fn end(&mut self) -> u8 {
-        tokio::select! {
-            _ = self.interrupt.recv() => 2,
-            _ = self.terminate.recv() => 15,
-        }
-    }
 }
 
 /// How long to wait for sockets before saying what is served.
@@ -149,7 +125,7 @@ impl Control {
     }
 
     fn all_tried(&self) -> bool {
-        programmed::all_tried(&self.live.meaning().translation().plan, &self.live.proxy.sockets())
+        sockets::all_tried(&self.live.meaning().translation().plan, &self.live.proxy.sockets())
     }
 
     /// Lives until a signal ends it; its number comes back where that was before all connections had ended.
@@ -213,7 +189,7 @@ impl Control {
     }
 
     async fn drain(&mut self) -> Option<u8> {
-        self.live.enter(Phase::Draining);
+        self.live.progress.drain();
         let deadline = self.live.proxy.bounds().drain_time;
         let connections = self.live.proxy.connections();
         let time = humantime::format_duration(deadline);

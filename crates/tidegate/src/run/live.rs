@@ -1,28 +1,27 @@
 //! What the parts of a running Tidegate share: the manifests with their meaning, the data plane, and how far it is.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use hyper::StatusCode;
 use tidegate_certs::Picture;
 use tidegate_proxy::Proxy;
 
+use crate::check::{findings, list, table};
+use crate::layout::paragraph;
 use crate::meaning::Meaning;
+use crate::output::{BAD, STRONG, styled};
+use crate::run::admin::{Answer, Question, Shown, unknown_output};
+use crate::run::phase::{Phase, Progress};
 
 pub(crate) struct Live {
     meaning: Mutex<Meaning>,
     pub(crate) proxy: Proxy,
-    phase: AtomicU8,
+    pub(crate) progress: Progress,
     /// Changes of manifests that were taken, and problems in them at this moment.
     pub(crate) changes: AtomicU64,
     pub(crate) problems: AtomicUsize,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Phase {
-    Starting,
-    Ready,
-    Draining,
 }
 
 impl Live {
@@ -30,7 +29,7 @@ impl Live {
         Self {
             meaning: Mutex::new(meaning),
             proxy,
-            phase: AtomicU8::new(Phase::Starting as u8),
+            progress: Progress::new(),
             changes: AtomicU64::new(0),
             problems: AtomicUsize::new(0),
         }
@@ -40,21 +39,19 @@ impl Live {
     pub(crate) fn meaning(&self) -> MutexGuard<'_, Meaning> {
         self.meaning.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    pub(crate) fn phase(&self) -> Phase {
-        match self.phase.load(Relaxed) {
-            0 => Phase::Starting,
-            1 => Phase::Ready,
-            _ => Phase::Draining,
-        }
+impl Shown for Live {
+    fn phase(&self) -> Phase {
+        self.progress.phase()
     }
 
-    pub(crate) fn enter(&self, phase: Phase) {
-        self.phase.store(phase as u8, Relaxed);
+    fn proxy(&self) -> &Proxy {
+        &self.proxy
     }
 
     /// What there is to measure about manifests and certificates, to stand before what the data plane measures.
-    pub(crate) fn metrics(&self) -> String {
+    fn metrics(&self) -> String {
         let issuance = self.meaning().issuance.clone().unwrap_or_default();
         let manifests = format!(
             "# HELP tidegate_manifest_changes Changes of manifests that were taken.\n\
@@ -68,6 +65,59 @@ impl Live {
         );
         manifests + &of_certificates(&issuance)
     }
+
+    fn answer(&self, question: &Question) -> Option<Answer> {
+        match question.path.as_str() {
+            "/status" => Some(status(question, self)),
+            "/" => Some(Answer::text(StatusCode::OK, INDEX)),
+            _ => None,
+        }
+    }
+}
+
+const INDEX: &str = "\
+/healthz   the process lives
+/readyz    it serves: the manifests are read and all sockets tried
+/metrics   for Prometheus
+/status    all objects with their status, as YAML; ?output=json or ?output=table
+/refused   the last refused connections and why; ?output=text, ?last=10
+";
+
+fn status(question: &Question, live: &Live) -> Answer {
+    let meaning = live.meaning();
+    let findings = findings::find(&meaning);
+    let well = Some(findings.is_empty());
+    let as_json = match (question.output.as_deref(), question.wants_json) {
+        (Some("table"), _) => {
+            let text = table::render(&meaning, &findings) + &kept(&meaning);
+            return Answer { well, ..Answer::text(StatusCode::OK, text) };
+        }
+        (Some("json"), _) | (None, true) => true,
+        (Some("yaml"), _) | (None, false) => false,
+        (Some(_), _) => return unknown_output("yaml, json, table"),
+    };
+    let list = list::list(&meaning);
+    // Changes need not wait until it is written out.
+    drop(meaning);
+    let answer = if as_json {
+        Answer::json(&list)
+    } else {
+        Answer { kind: "application/yaml", ..Answer::text(StatusCode::OK, tidegate_api::to_yaml(&list)) }
+    };
+    Answer { well, ..answer }
+}
+
+/// Objects that are served as they were before somebody broke them.
+fn kept(meaning: &Meaning) -> String {
+    let mut text = String::new();
+    for (key, why) in meaning.manifests.kept() {
+        if text.is_empty() {
+            let _ = writeln!(text, "\n{}", styled(BAD, "Served in their last good state"));
+        }
+        let _ = writeln!(text, "  {}", styled(STRONG, key));
+        text.push_str(&paragraph(6, &why));
+    }
+    text
 }
 
 fn of_certificates(picture: &Picture) -> String {

@@ -7,7 +7,10 @@ mod control;
 mod live;
 pub(crate) mod log;
 mod overview;
+pub(crate) mod phase;
 mod programmed;
+pub(crate) mod signals;
+pub(crate) mod sockets;
 pub(crate) mod times;
 mod watch;
 
@@ -26,9 +29,10 @@ use crate::output::{Error, Outcome, Terminal};
 use crate::run::admin::Answers;
 use crate::run::certificates::Certificates;
 use crate::run::challenges::DataPlane;
-use crate::run::control::{Control, Signals};
-use crate::run::live::{Live, Phase};
+use crate::run::control::Control;
+use crate::run::live::Live;
 use crate::run::log::Log;
+use crate::run::signals::Signals;
 use crate::run::watch::Watcher;
 use crate::source::{Manifests, Unwatched, Watch};
 
@@ -96,7 +100,8 @@ async fn serve(options: &Run, terminal: &mut Terminal) -> Result<(Outcome, Arc<L
     }
 
     let settings = options.settings(own.clone());
-    let lines = access_log(options).map_err(failed("cannot write the access log"))?;
+    let lines =
+        access_log(&options.access_log, options.log_format).map_err(failed("cannot write the access log"))?;
     let http = options.http().map_err(failed("cannot start the HTTP engine"))?;
     let http = Box::new(Engine::new(http));
     let proxy = Proxy::start(settings.clone(), lines, http).map_err(failed("cannot start the data plane"))?;
@@ -112,7 +117,7 @@ async fn serve(options: &Run, terminal: &mut Terminal) -> Result<(Outcome, Arc<L
     if options.log_format == LogFormat::Text {
         terminal.remark(&overview::render(&live.meaning(), &settings, Some(&live.proxy.sockets())));
     }
-    live.enter(Phase::Ready);
+    live.progress.ready();
     let names: Vec<String> = own.iter().map(ToString::to_string).collect();
     log.info("ready", format_args!("serving; status and metrics at http://{}", names.join(", http://")));
     let outcome = match control.live().await {
@@ -122,13 +127,16 @@ async fn serve(options: &Run, terminal: &mut Terminal) -> Result<(Outcome, Arc<L
     Ok((outcome, live))
 }
 
-fn access_log(options: &Run) -> std::io::Result<Option<tidegate_proxy::AccessLog>> {
-    let target = match &options.access_log {
+pub(crate) fn access_log(
+    target: &AccessLog,
+    format: LogFormat,
+) -> std::io::Result<Option<tidegate_proxy::AccessLog>> {
+    let target = match target {
         AccessLog::Off => return Ok(None),
         AccessLog::StandardOutput => LogTarget::Stdout,
         AccessLog::File(path) => LogTarget::File(path.clone()),
     };
-    let format = match options.log_format {
+    let format = match format {
         LogFormat::Text => LineFormat::Text,
         LogFormat::Json => LineFormat::Json,
     };
@@ -145,7 +153,7 @@ fn translation_settings(options: &Run, own: &[SocketAddr]) -> Settings {
     }
 }
 
-fn bind(address: SocketAddr, flag: &str) -> Result<TcpListener, Error> {
+pub(crate) fn bind(address: SocketAddr, flag: &str) -> Result<TcpListener, Error> {
     TcpListener::bind(address).map_err(|error| {
         let owner =
             if error.kind() == std::io::ErrorKind::AddrInUse { tidegate_proxy::owner(address) } else { None };

@@ -9,11 +9,12 @@ use tidegate_api::status::{
     Status, StatusAddress,
 };
 use tidegate_api::{Kind, ObjectKey};
-use tidegate_plan::{Body, FragmentId, Listener, ListenerId, ObjectName, Plan, Transport};
+use tidegate_plan::{ListenerId, ObjectName, Plan};
 use tidegate_proxy::SocketState;
 
 use crate::certs::conditions;
 use crate::meaning::Meaning;
+use crate::run::sockets::{State, states};
 
 /// Brings the statuses of these objects in line with the sockets, and names those that differ now.
 pub(crate) fn update<'k>(
@@ -60,34 +61,13 @@ pub(crate) fn all(meaning: &Meaning) -> Vec<ObjectKey> {
     keys.take_while(|key| key.kind <= Kind::ListenerSet).cloned().collect()
 }
 
-/// Whether the data plane has tried every socket that the plan asks for.
-pub(crate) fn all_tried(plan: &Plan, sockets: &[SocketState]) -> bool {
-    let states = States::new(plan, sockets);
-    states.listeners.values().all(|state| *state != State::Waiting)
-}
-
-/// What the sockets of a listener are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum State {
-    Waiting,
-    Open(BTreeSet<IpAddr>),
-    /// Why, and whether it is for an address that a Gateway asked for.
-    Failed {
-        why: String,
-        address: bool,
-    },
-}
-
 struct States<'a> {
     listeners: BTreeMap<&'a ListenerId, State>,
 }
 
 impl<'a> States<'a> {
     fn new(plan: &'a Plan, sockets: &[SocketState]) -> Self {
-        let sockets: BTreeMap<(Option<IpAddr>, u16, Transport), &SocketState> =
-            sockets.iter().map(|state| ((state.address, state.port, state.transport), state)).collect();
-        let listeners = listeners(plan).map(|listener| (&listener.id, state(listener, &sockets))).collect();
-        Self { listeners }
+        Self { listeners: states(plan, sockets) }
     }
 
     fn gateway(&self, name: &ObjectName, mut status: GatewayStatus) -> GatewayStatus {
@@ -117,39 +97,6 @@ impl<'a> States<'a> {
         program_owner(&mut status.conditions, &own, "the ListenerSet is served");
         status
     }
-}
-
-/// In the order of fragments, listeners stand together.
-fn listeners(plan: &Plan) -> impl Iterator<Item = &Listener> {
-    let first = ListenerId { gateway: ObjectName::new("", ""), listener_set: None, name: "".into() };
-    plan.fragments.range(FragmentId::Listener(first)..).map_while(|(_, fragment)| match &fragment.body {
-        Body::Listener(listener) => Some(listener),
-        _ => None,
-    })
-}
-
-fn state(listener: &Listener, sockets: &BTreeMap<(Option<IpAddr>, u16, Transport), &SocketState>) -> State {
-    let wanted: Vec<Option<IpAddr>> = if listener.addresses.is_empty() {
-        vec![None]
-    } else {
-        listener.addresses.iter().copied().map(Some).collect()
-    };
-    let mut open = BTreeSet::new();
-    for address in wanted {
-        let Some(socket) = sockets.get(&(address, listener.port, listener.handling.transport())) else {
-            return State::Waiting;
-        };
-        match &socket.state {
-            Ok(bound) => open.extend(bound.iter().map(std::net::SocketAddr::ip)),
-            Err(why) => {
-                let transport = if socket.transport == Transport::Udp { "UDP" } else { "TCP" };
-                let place = address.map(|ip| format!(" on {ip}")).unwrap_or_default();
-                let why = format!("{transport} port {}{place} cannot be bound: {why}", listener.port);
-                return State::Failed { why, address: address.is_some() };
-            }
-        }
-    }
-    State::Open(open)
 }
 
 fn program_listeners(statuses: &mut [ListenerStatus], states: &BTreeMap<&str, &State>) {

@@ -4,7 +4,8 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 
 use crate::support::certificate::Identity;
-pub(crate) use crate::support::manifest::{passthrough, tcp, terminate};
+#[allow(unused_imports, reason = "each test program uses a part of it")]
+pub(crate) use crate::support::manifest::{http, https, passthrough, tcp, terminate};
 
 /// A Gateway named `edge`.
 pub(crate) fn gateway(listeners: &[String]) -> String {
@@ -28,6 +29,23 @@ pub(crate) fn tcp_route(name: &str, listener: &str, backends: &[(&str, u32)]) ->
 
 pub(crate) fn tls_route(name: &str, listener: &str, hostname: &str, backends: &[(&str, u32)]) -> String {
     route("TLSRoute", name, listener, &format!("  hostnames: [\"{hostname}\"]\n"), backends)
+}
+
+/// For paths below `path`; without hostnames, for all of the listener's.
+pub(crate) fn http_route(
+    name: &str,
+    listener: &str,
+    hostnames: &[&str],
+    path: &str,
+    backends: &[(&str, u32)],
+) -> String {
+    let hostnames =
+        if hostnames.is_empty() { String::new() } else { format!("  hostnames: {hostnames:?}\n") };
+    let route = route("HTTPRoute", name, listener, &hostnames, backends);
+    route.replace(
+        "  - backendRefs:\n",
+        &format!("  - matches: [{{path: {{value: {path}}}}}]\n    backendRefs:\n"),
+    )
 }
 
 fn route(kind: &str, name: &str, listener: &str, hostnames: &str, backends: &[(&str, u32)]) -> String {

@@ -2,6 +2,7 @@
 //! and what Tidegate tells of itself. What is sent through it is the tests' concern.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+pub(crate) mod h2;
 pub(crate) mod manifests;
 pub(crate) mod tls;
 pub(crate) mod traffic;

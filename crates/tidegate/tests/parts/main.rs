@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics has said what is wrong")]
 
 mod client_certificates;
+mod curl;
 mod dns;
 mod mqtt;
+mod nginx;
 mod openssl;
 mod passthrough;
 mod postgres;

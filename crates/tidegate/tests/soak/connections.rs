@@ -213,7 +213,7 @@ async fn finish(stream: &mut Pin<Box<dyn Bytes>>) -> Result<(), String> {
     .and_then(|count| if count == 0 { Ok(()) } else { Err(format!("{count} bytes too many")) })
 }
 
-async fn in_time<T>(work: impl Future<Output = std::io::Result<T>>) -> Result<T, String> {
+pub(crate) async fn in_time<T>(work: impl Future<Output = std::io::Result<T>>) -> Result<T, String> {
     match tokio::time::timeout(PATIENCE, work).await {
         Ok(result) => result.map_err(|error| error.to_string()),
         Err(_) => Err("no answer in time".to_owned()),
@@ -221,7 +221,7 @@ async fn in_time<T>(work: impl Future<Output = std::io::Result<T>>) -> Result<T,
 }
 
 /// Bytes that no other connection and no other round has.
-fn numbered(connection: u64, round: u64, length: usize) -> Vec<u8> {
+pub(crate) fn numbered(connection: u64, round: u64, length: usize) -> Vec<u8> {
     let mut state = connection << 32 ^ round ^ 0x9e37_79b9_7f4a_7c15;
     let mut bytes = Vec::with_capacity(length + 8);
     while bytes.len() < length {

@@ -11,7 +11,9 @@ mod support;
 
 mod changes;
 mod connections;
+mod http;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use loopback::Tidegate;
@@ -34,8 +36,8 @@ const NOISE: u64 = 4 << 20;
 
 #[test]
 fn live_connections_outlive_changes() {
-    let full = std::env::var_os("SOAK").is_some_and(|value| value == "full");
-    let Size { connections, changes, pause } = if full { FULL } else { SMALL };
+    let _alone = alone();
+    let Size { connections, changes, pause } = if is_full() { FULL } else { SMALL };
     let manifests = Changes::new();
     let files = manifests.files();
     let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
@@ -67,6 +69,16 @@ fn live_connections_outlive_changes() {
     );
     assert!(end < half + half / 20 + NOISE, "memory grows: {memory:?}");
     assert_eq!(tidegate.ended("drained"), 0, "a connection that should stay was drained");
+}
+
+fn is_full() -> bool {
+    std::env::var_os("SOAK").is_some_and(|value| value == "full")
+}
+
+/// One soak at a time: each wants the machine for itself.
+fn alone() -> MutexGuard<'static, ()> {
+    static SOAK: Mutex<()> = Mutex::new(());
+    SOAK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The median.

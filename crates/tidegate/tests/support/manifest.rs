@@ -33,6 +33,10 @@ pub(crate) fn tcp(name: &str, port: u16) -> String {
     format!("  - {{name: {name}, port: {port}, protocol: TCP}}\n")
 }
 
+pub(crate) fn http(name: &str, port: u16) -> String {
+    format!("  - {{name: {name}, port: {port}, protocol: HTTP}}\n")
+}
+
 pub(crate) fn udp(name: &str, port: u16) -> String {
     format!("  - {{name: {name}, port: {port}, protocol: UDP}}\n")
 }

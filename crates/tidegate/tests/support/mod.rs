@@ -9,6 +9,7 @@ pub(crate) mod manifest;
 pub(crate) mod port;
 pub(crate) mod process;
 pub(crate) mod tidegate;
+pub(crate) mod web;
 
 use std::fmt::Display;
 use std::thread;

@@ -24,6 +24,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("mosquitto", "mosquitto"),
     ("mosquitto_pub", "mosquitto-clients"),
     ("mosquitto_sub", "mosquitto-clients"),
+    ("nginx", "nginx"),
     ("openssl", "openssl"),
     ("psql", "postgresql-client"),
     ("redis-cli", "redis-tools"),

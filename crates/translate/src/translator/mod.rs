@@ -222,10 +222,13 @@ impl Translator {
             &old.as_deref().map_or_else(Vec::new, output::gateway_blobs),
             &new.as_ref().map_or_else(Vec::new, output::gateway_blobs),
         );
-        match new.as_ref().filter(|view| view.not_accepted().is_none()) {
-            Some(view) => {
-                self.translation.infrastructure.insert(name.clone(), Arc::new(view.infrastructure.clone()))
-            }
+        let asked = new.as_ref().filter(|view| view.not_accepted().is_none());
+        let asked = asked.map(|view| Arc::new(view.infrastructure.clone()));
+        if self.translation.infrastructure.get(&name) != asked.as_ref() {
+            delta.infrastructure.insert(name.clone());
+        }
+        match asked {
+            Some(asked) => self.translation.infrastructure.insert(name.clone(), asked),
             None => self.translation.infrastructure.remove(&name),
         };
         self.put_gateway_notes(&name);

@@ -3,14 +3,16 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use super::Options;
 use crate::Result;
-use crate::connection::{Connection, Request};
+use crate::connection::Connection;
 use crate::histogram::Histogram;
 use crate::modes::opening::{self, begin};
 use crate::modes::{BUFFER, probe};
 use crate::poll::{Event, Poll};
 use crate::record::Record;
-use crate::target::{Options, Target};
+use crate::request::Request;
+use crate::target::Target;
 
 const EXCHANGE: &[u8] = &[b'q'; 64];
 /// New connections, and probes, that are under way at a time.
@@ -24,6 +26,9 @@ const STUCK: Duration = Duration::from_secs(2);
 pub(super) struct Load {
     target: Target,
     new_name: Target,
+    /// Of each connection, in HTTP; what stays asks it again and again.
+    first: Option<Request>,
+    first_of_new: Option<Request>,
     poll: Poll,
     events: Vec<Event>,
     buffer: Vec<u8>,
@@ -43,6 +48,8 @@ pub(super) struct Load {
 struct Seen {
     open: usize,
     broken: u64,
+    /// By the proxy, between two requests.
+    closed: u64,
     new: u64,
     new_failed: u64,
     before: Histogram,
@@ -51,18 +58,22 @@ struct Seen {
 }
 
 impl Load {
-    pub(super) fn new(options: &Options, new_name: &str, staying: usize) -> Result<Self> {
+    pub(super) fn new(options: &Options) -> Result<Self> {
+        let (staying, new_name) = (options.conns, &options.new_sni);
         let mut poll = Poll::new()?;
-        let mut target = Target::new(options, "echo.test")?;
-        let mut new_target = Target::with_names(options, vec![new_name.to_owned()])?;
-        let mut opened = opening::open(&mut target, staying, OPENED_AT_A_TIME, &mut poll);
-        if probe::answers(&mut new_target, Duration::from_millis(500)) {
+        let mut target = Target::new(&options.target, "echo.test")?;
+        let mut new_target = Target::with_names(&options.target, vec![new_name.clone()])?;
+        let (first, first_of_new) = (options.request.first("echo.test"), options.request.first_for(new_name));
+        let mut opened = opening::open(&mut target, first, staying, OPENED_AT_A_TIME, &mut poll);
+        if probe::answers(&mut new_target, first_of_new, Duration::from_millis(500)) {
             return Err(format!("{new_name} answers before it was added").into());
         }
         opened.connections.resize_with(staying + 2 * PLACES, || None);
         Ok(Self {
             target,
             new_name: new_target,
+            first,
+            first_of_new,
             poll,
             events: Vec::new(),
             buffer: vec![0; BUFFER],
@@ -82,7 +93,7 @@ impl Load {
             let Some(connection) = self.connections[self.turn].as_mut() else { continue };
             if !connection.busy {
                 // One that fails here is told of by epoll as well.
-                let _ = connection.ask(Request::Echo(EXCHANGE), now);
+                let _ = connection.ask(self.first.unwrap_or(Request::Echo(EXCHANGE)), now);
             }
             return;
         }
@@ -90,7 +101,7 @@ impl Load {
 
     pub(super) fn connect_new(&mut self) {
         let Some(place) = self.free(self.new_places()) else { return };
-        match begin(&mut self.target, &self.poll, place) {
+        match begin(&mut self.target, self.first, &self.poll, place) {
             Ok(connection) => self.connections[place] = Some(connection),
             Err(_) => self.seen.new_failed += 1,
         }
@@ -98,7 +109,7 @@ impl Load {
 
     pub(super) fn connect_probe(&mut self) {
         let Some(place) = self.free(self.probe_places()) else { return };
-        self.connections[place] = begin(&mut self.new_name, &self.poll, place).ok();
+        self.connections[place] = begin(&mut self.new_name, self.first_of_new, &self.poll, place).ok();
     }
 
     /// Waits for events, at most so long, and looks at what they bring.
@@ -118,7 +129,7 @@ impl Load {
         let Some(connection) = self.connections[place].as_mut() else { return };
         let failed =
             connection.pump(&mut self.buffer, event.flags).is_err() || connection.ended || connection.wrong;
-        let done = connection.done();
+        let done = connection.done() && !connection.wrong;
         let took = now.saturating_duration_since(connection.since);
         if place < self.staying {
             if connection.busy && done {
@@ -126,9 +137,16 @@ impl Load {
                 let times = if self.changed { &mut self.seen.after } else { &mut self.seen.before };
                 times.note(took);
             }
+            let is_between_requests = self.first.is_some() && !connection.busy && !connection.wrong;
             if failed {
-                self.seen.broken += 1;
                 self.close(place);
+                if is_between_requests {
+                    // Which HTTP allows a server, and clients follow with another connection.
+                    self.seen.closed += 1;
+                    self.connections[place] = begin(&mut self.target, self.first, &self.poll, place).ok();
+                } else {
+                    self.seen.broken += 1;
+                }
             }
         } else if done || failed {
             if self.probe_places().contains(&place) {
@@ -159,11 +177,12 @@ impl Load {
         let staying = self.connections[..self.staying].iter().flatten();
         let stuck =
             staying.filter(|connection| connection.busy && connection.since.elapsed() > STUCK).count();
-        let Seen { open, broken, new, new_failed, before, after, new_times } = &self.seen;
+        let Seen { open, broken, closed, new, new_failed, before, after, new_times } = &self.seen;
         record
             .set("conns", self.staying)
             .set("live", *open)
             .set("broken", *broken)
+            .set("closed", *closed)
             .set("stuck", stuck)
             .set("new_ok", *new)
             .set("new_failed", *new_failed)

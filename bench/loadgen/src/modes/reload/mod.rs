@@ -14,6 +14,7 @@ use self::load::Load;
 use crate::Result;
 use crate::processes::{Memory, Proxy, Usage};
 use crate::record::{Label, Record};
+use crate::request::RequestOptions;
 use crate::target;
 
 #[derive(Debug, Args)]
@@ -24,6 +25,8 @@ pub(crate) struct Options {
     proxy: Proxy,
     #[command(flatten)]
     target: target::Options,
+    #[command(flatten)]
+    request: RequestOptions,
     /// Connections that stay
     #[arg(long, default_value_t = 1000)]
     conns: usize,
@@ -63,7 +66,7 @@ const NEW_EVERY: Duration = Duration::from_millis(5);
 const PROBE_EVERY: Duration = Duration::from_millis(2);
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let mut load = Load::new(&options.target, &options.new_sni, options.conns)?;
+    let mut load = Load::new(options)?;
     let memory = options.proxy.memory();
     let start = Instant::now();
     let (mut next_exchange, mut next_new, mut next_probe) = (start, start, start);

@@ -5,11 +5,9 @@ use std::fmt::Write;
 use hyper::StatusCode;
 use tidegate_proxy::{Proxy, Refused};
 
-use crate::check::{findings, list, table};
 use crate::layout::paragraph;
-use crate::meaning::Meaning;
 use crate::output::{BAD, FAINT, STRONG, styled};
-use crate::run::live::{Live, Phase};
+use crate::run::phase::Phase;
 
 /// The paths that are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +30,7 @@ impl Answer {
         Self { status, kind: "text/plain; charset=utf-8", body: body.into(), well: None }
     }
 
-    fn json(value: &impl serde::Serialize) -> Self {
+    pub(crate) fn json(value: &impl serde::Serialize) -> Self {
         match serde_json::to_string_pretty(value) {
             Ok(text) => {
                 Self { status: StatusCode::OK, kind: "application/json", body: text + "\n", well: None }
@@ -43,10 +41,10 @@ impl Answer {
 }
 
 pub(crate) struct Question {
-    path: String,
-    output: Option<String>,
+    pub(crate) path: String,
+    pub(crate) output: Option<String>,
     last: usize,
-    wants_json: bool,
+    pub(crate) wants_json: bool,
 }
 
 impl Question {
@@ -67,29 +65,34 @@ impl Question {
     }
 }
 
-const INDEX: &str = "\
-/healthz   the process lives
-/readyz    it serves: the manifests are read and all sockets tried
-/metrics   for Prometheus
-/status    all objects with their status, as YAML; ?output=json or ?output=table
-/refused   the last refused connections and why; ?output=text, ?last=10
-";
+/// A process that can be asked.
+pub(crate) trait Shown: Send + Sync + 'static {
+    fn phase(&self) -> Phase;
+
+    fn proxy(&self) -> &Proxy;
+
+    /// What there is to measure besides the data plane, to stand before that.
+    fn metrics(&self) -> String;
+
+    /// What it tells to those who may know everything, beyond what all tell.
+    fn answer(&self, question: &Question) -> Option<Answer>;
+}
 
 impl Answers {
-    pub(crate) fn to(self, question: &Question, live: &Live) -> Answer {
+    pub(crate) fn to(self, question: &Question, shown: &impl Shown) -> Answer {
+        let nothing = || Answer::text(StatusCode::NOT_FOUND, "there is nothing here\n");
         match (question.path.as_str(), self) {
             ("/healthz", _) => Answer::text(StatusCode::OK, "ok\n"),
-            ("/readyz", _) => ready(live.phase()),
+            ("/readyz", _) => ready(shown.phase()),
             ("/metrics", _) => Answer {
                 status: StatusCode::OK,
                 kind: Proxy::METRICS_TYPE,
-                body: live.metrics() + &live.proxy.metrics(),
+                body: shown.metrics() + &shown.proxy().metrics(),
                 well: None,
             },
-            ("/status", Self::All) => status(question, live),
-            ("/refused", Self::All) => refused(question, live),
-            ("/", Self::All) => Answer::text(StatusCode::OK, INDEX),
-            _ => Answer::text(StatusCode::NOT_FOUND, "there is nothing here\n"),
+            ("/refused", Self::All) => refused(question, shown.proxy()),
+            (_, Self::All) => shown.answer(question).unwrap_or_else(nothing),
+            (_, Self::Health) => nothing(),
         }
     }
 }
@@ -102,49 +105,12 @@ fn ready(phase: Phase) -> Answer {
     }
 }
 
-fn unknown_output(known: &str) -> Answer {
+pub(crate) fn unknown_output(known: &str) -> Answer {
     Answer::text(StatusCode::BAD_REQUEST, format!("output is one of {known}\n"))
 }
 
-fn status(question: &Question, live: &Live) -> Answer {
-    let meaning = live.meaning();
-    let findings = findings::find(&meaning);
-    let well = Some(findings.is_empty());
-    let as_json = match (question.output.as_deref(), question.wants_json) {
-        (Some("table"), _) => {
-            let text = table::render(&meaning, &findings) + &kept(&meaning);
-            return Answer { well, ..Answer::text(StatusCode::OK, text) };
-        }
-        (Some("json"), _) | (None, true) => true,
-        (Some("yaml"), _) | (None, false) => false,
-        (Some(_), _) => return unknown_output("yaml, json, table"),
-    };
-    let list = list::list(&meaning);
-    // Changes need not wait until it is written out.
-    drop(meaning);
-    let answer = if as_json {
-        Answer::json(&list)
-    } else {
-        Answer { kind: "application/yaml", ..Answer::text(StatusCode::OK, tidegate_api::to_yaml(&list)) }
-    };
-    Answer { well, ..answer }
-}
-
-/// Objects that are served as they were before somebody broke them.
-fn kept(meaning: &Meaning) -> String {
-    let mut text = String::new();
-    for (key, why) in meaning.manifests.kept() {
-        if text.is_empty() {
-            let _ = writeln!(text, "\n{}", styled(BAD, "Served in their last good state"));
-        }
-        let _ = writeln!(text, "  {}", styled(STRONG, key));
-        text.push_str(&paragraph(6, &why));
-    }
-    text
-}
-
-fn refused(question: &Question, live: &Live) -> Answer {
-    let mut refused = live.proxy.refused();
+fn refused(question: &Question, proxy: &Proxy) -> Answer {
+    let mut refused = proxy.refused();
     refused.refused.truncate(question.last);
     match question.output.as_deref() {
         None | Some("json") => Answer::json(&refused),

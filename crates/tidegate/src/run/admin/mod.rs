@@ -18,10 +18,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::Semaphore;
 
-use crate::run::live::Live;
-
-pub(crate) use crate::run::admin::answers::Answers;
-use crate::run::admin::answers::{Answer, Question};
+pub(crate) use crate::run::admin::answers::{Answer, Answers, Question, Shown, unknown_output};
 
 /// Says of `/status`, in whatever form, whether everything is served as written.
 pub(crate) const WELL: &str = "tidegate-well";
@@ -34,14 +31,14 @@ const HEADER_TIME: Duration = Duration::from_secs(5);
 const TIME: Duration = Duration::from_secs(30);
 
 /// Answers on a socket for as long as the runtime lives.
-pub(crate) fn serve(socket: TcpListener, answers: Answers, live: &Arc<Live>) -> io::Result<()> {
+pub(crate) fn serve<S: Shown>(socket: TcpListener, answers: Answers, shown: &Arc<S>) -> io::Result<()> {
     socket.set_nonblocking(true)?;
     let socket = tokio::net::TcpListener::from_std(socket)?;
-    tokio::spawn(accept(socket, answers, Arc::clone(live)));
+    tokio::spawn(accept(socket, answers, Arc::clone(shown)));
     Ok(())
 }
 
-async fn accept(socket: tokio::net::TcpListener, answers: Answers, live: Arc<Live>) {
+async fn accept<S: Shown>(socket: tokio::net::TcpListener, answers: Answers, shown: Arc<S>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
@@ -50,9 +47,9 @@ async fn accept(socket: tokio::net::TcpListener, answers: Answers, live: Arc<Liv
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
-        let live = Arc::clone(&live);
+        let shown = Arc::clone(&shown);
         tokio::spawn(async move {
-            let service = service_fn(|request| respond(request, answers, &live));
+            let service = service_fn(|request| respond(request, answers, &shown));
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEADER_TIME)
@@ -66,10 +63,10 @@ async fn accept(socket: tokio::net::TcpListener, answers: Answers, live: Arc<Liv
     }
 }
 
-async fn respond(
+async fn respond<S: Shown>(
     request: Request<Incoming>,
     answers: Answers,
-    live: &Arc<Live>,
+    shown: &Arc<S>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     if request.method() != Method::GET && request.method() != Method::HEAD {
         let mut response = response(Answer::text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n"));
@@ -79,9 +76,9 @@ async fn respond(
     let uri = request.uri();
     let accept = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
     let question = Question::new(uri.path(), uri.query(), accept);
-    let live = Arc::clone(live);
+    let shown = Arc::clone(shown);
     // Writing out ten thousand objects takes a while, in which changes are to be followed.
-    let answer = tokio::task::spawn_blocking(move || answers.to(&question, &live)).await;
+    let answer = tokio::task::spawn_blocking(move || answers.to(&question, &*shown)).await;
     Ok(response(answer.unwrap_or_else(|_| Answer::text(StatusCode::INTERNAL_SERVER_ERROR, "this failed\n"))))
 }
 
