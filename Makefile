@@ -7,8 +7,6 @@ DENY_VERSION := 0.20.2
 FUZZ := $(TOOLS)/bin/cargo-fuzz
 FUZZ_VERSION := 0.13.2
 FUZZ_SECONDS ?= 60
-PEBBLE := $(TOOLS)/bin/pebble
-PEBBLE_VERSION := v2.10.1
 
 # Programs besides cargo, each with the package of Debian that has it.
 FOR_DEMO := gcc:gcc openssl:openssl curl:curl socat:socat
@@ -46,12 +44,11 @@ demo: debian ## real servers, Tidegate in front of them, and what happens; DEMO=
 test: debian lint ## everything that needs neither Go nor a cluster
 	cargo test --workspace --quiet
 
-integration: debian $(PEBBLE) ## with parts that Go fetches: the manifests of the official conformance suite, h2spec, gRPC, a CA for ACME
+integration: debian ## with parts that Go fetches: the manifests of the official conformance suite, h2spec, gRPC, a CA for ACME
 	cargo build --quiet --package tidegate
-	TIDEGATE_PEBBLE=$(TOOLS)/bin cargo test --quiet --package tidegate-certs --test pebble -- --ignored --test-threads 1
-	TIDEGATE_PEBBLE=$(TOOLS)/bin cargo test --quiet --package tidegate --test certificates -- --ignored
 	conformance/manifests.sh target/debug/tidegate
 	tools/http/integration.sh target/debug/tidegate
+	tools/certs/integration.sh
 
 conformance: debian ## the official suite in a cluster of its own (conformance/README.md; CHANNEL, RUN, KEEP, PROFILE)
 	conformance/run.sh
@@ -92,10 +89,6 @@ debian:
 
 $(DENY):
 	cargo install --quiet --debug --locked --root $(TOOLS) --version $(DENY_VERSION) cargo-deny
-
-$(PEBBLE):
-	GOBIN=$(TOOLS)/bin go install github.com/letsencrypt/pebble/v2/cmd/pebble@$(PEBBLE_VERSION)
-	GOBIN=$(TOOLS)/bin go install github.com/letsencrypt/pebble/v2/cmd/pebble-challtestsrv@$(PEBBLE_VERSION)
 
 $(FUZZ):
 	cargo install --quiet --debug --locked --root $(TOOLS) --version $(FUZZ_VERSION) cargo-fuzz

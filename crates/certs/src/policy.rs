@@ -30,6 +30,9 @@ pub struct Policy {
     pub budgets: Option<Budgets>,
     /// Orders at a time.
     pub in_flight: usize,
+    /// Whether a name is proved while it is ordered. Two proofs of one name would get in each other's way, so that it is
+    /// in one order at a time.
+    pub proves: bool,
 }
 
 impl Policy {
@@ -42,6 +45,7 @@ impl Policy {
             gather: 0,
             budgets: None,
             in_flight: 16,
+            proves: false,
         }
     }
 
@@ -54,6 +58,7 @@ impl Policy {
             gather: 10,
             budgets: Some(Budgets::public()),
             in_flight: 8,
+            proves: true,
         }
     }
 

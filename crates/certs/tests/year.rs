@@ -1,6 +1,7 @@
 //! A year of certificates, in a moment: routes come and go, the CA fails and asks for patience, names break, the
 //! process starts again, the clock jumps. No certificate in use ends that could have been renewed, and nobody is asked
 //! for more than the budgets allow.
+#![allow(clippy::unwrap_used, reason = "a test that panics has said what is wrong")]
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,8 +73,14 @@ impl Year {
         let life = if chance.one_in(3) { 6 * DAY } else { 90 * DAY };
         let grouping = [Grouping::Namespace, Grouping::Name][usize::try_from(chance.below(2)).unwrap()];
         let budgets = Budgets { window: 7 * DAY, per_gateway: 60, per_namespace: 20, per_domain: 30 };
-        let policy =
-            Policy { grouping, names_per_certificate: 4, gather: 10, budgets: Some(budgets), in_flight: 3 };
+        let policy = Policy {
+            grouping,
+            names_per_certificate: 4,
+            gather: 10,
+            budgets: Some(budgets),
+            in_flight: 3,
+            proves: true,
+        };
         Self {
             chance,
             life,

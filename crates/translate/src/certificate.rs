@@ -9,6 +9,7 @@ use tidegate_plan::ObjectName;
 use crate::conditions::{Fault, kind_name};
 use crate::credentials::KeyMaterial;
 use crate::lookup::{Lookup, Referent, Referrer, not_permitted};
+use crate::resources::ISSUED_BY;
 
 /// The Secret that a reference names, its own namespace being the default.
 pub(crate) fn secret_name(reference: &SecretReference, namespace: &str) -> ObjectName {
@@ -48,4 +49,9 @@ pub(crate) fn resolve(
 pub(crate) fn beside(secret: &ObjectName, lookup: &Lookup<'_>) -> Vec<Arc<KeyMaterial>> {
     let further = lookup.certificates_of(secret);
     further.into_iter().filter_map(|secret| lookup.credentials().key(secret).ok()).collect()
+}
+
+/// Whether an issuer of ours made it, for the names it has and no others.
+pub(crate) fn is_issued(secret: &ObjectName, lookup: &Lookup<'_>) -> bool {
+    lookup.secret(secret).is_some_and(|secret| secret.meta.annotation(ISSUED_BY).is_some())
 }

@@ -22,6 +22,9 @@ const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
 /// The annotation by which a Secret with a certificate names the listener's Secret that had no room for it.
 pub const CERTIFICATE_OF: &str = "gateway.tidegate.io/certificate-of";
 
+/// The annotation by which a Secret that we made names its issuer.
+pub const ISSUED_BY: &str = "gateway.tidegate.io/issued-by";
+
 macro_rules! resources {
     ($($variant:ident, $field:ident: $type:ty;)+) => {
         #[derive(Clone, Debug, Default)]

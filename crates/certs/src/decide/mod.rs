@@ -146,8 +146,12 @@ impl Book {
         rank(&mut candidates);
         let mut ledger = self.ledger.clone();
         let mut in_flight: BTreeMap<Issuer, usize> = BTreeMap::new();
+        let mut proving: BTreeSet<Hostname> = BTreeSet::new();
         for order in self.orders.values() {
             *in_flight.entry(order.issuer.clone()).or_default() += 1;
+            if policies.get(&order.issuer).is_some_and(|policy| policy.proves) {
+                proving.extend(order.names.iter().cloned());
+            }
         }
         for mut candidate in candidates {
             let issuer = &candidate.order.issuer;
@@ -168,7 +172,9 @@ impl Book {
                 continue;
             }
             let running = in_flight.entry(issuer.clone()).or_default();
-            if *running >= policy.in_flight {
+            let is_being_proved =
+                policy.proves && candidate.order.names.iter().any(|name| proving.contains(name));
+            if *running >= policy.in_flight || is_being_proved {
                 wait(&candidate.order.asked, &State::Queued);
                 continue;
             }
@@ -185,6 +191,9 @@ impl Book {
             }
             wait(&candidate.order.asked, &State::Ordered);
             *running += 1;
+            if policy.proves {
+                proving.extend(candidate.order.names.iter().cloned());
+            }
             if candidate.order.why == Why::NewNames {
                 ledger.charge(charge(&candidate.order, demand, now));
             }

@@ -281,3 +281,27 @@ fn who_is_not_there_is_not_asked() {
     assert!(decision.start.is_empty());
     assert!(decision.missing.values().all(|state| *state == State::NoIssuer));
 }
+
+#[test]
+fn a_name_of_two_secrets_is_proved_once_at_a_time() {
+    let want = |name: &str, issuer: &Issuer| Want {
+        secret: secret(name),
+        gateway: ObjectName::new("infra", "edge"),
+        issuer: issuer.clone(),
+        names: vec![WantedName { name: host("a.example.com"), namespace: "shop".into() }],
+    };
+    let both = |issuer: &Issuer| Demand::new([want("one", issuer), want("two", issuer)], BTreeSet::new());
+    let policies = policies(|policy| policy.gather = 0);
+    let (mut book, demand) = (Book::default(), both(&Issuer::acme()));
+    let first = book.decide(START, &demand, &policies);
+    assert_eq!(first.start.len(), 1);
+    assert_eq!(first.missing[&(secret("two"), host("a.example.com"))], State::Queued);
+    book.begin(&first.start[0], &demand, &policies, START);
+    assert!(book.decide(START, &demand, &policies).start.is_empty(), "while the other is under way");
+    book.issued(certificate(&first.start[0], START));
+    let second = book.decide(START, &demand, &policies);
+    assert_eq!(second.start[0].secret, secret("two"));
+
+    let embedded = Book::default().decide(START, &both(&Issuer::Embedded), &policies);
+    assert_eq!(embedded.start.len(), 2, "nothing is proved to an authority of our own");
+}

@@ -1,19 +1,19 @@
 //! Orders against Pebble, a real CA made for tests, in its strict mode. `make integration` runs them.
+#![allow(clippy::unwrap_used, reason = "a test that panics has said what is wrong")]
 
 mod answers;
 mod server;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use answers::Answers;
 use server::{Options, Pebble};
 use tidegate_certs::{
-    Acme, AcmeSettings, Certificate, ChallengeKind, DAY, Demand, ExternalAccount, FolderStore, Grouping,
-    Issuance, Issuer, Issuers, Picture, Policies, Policy, Seconds, Shelf, State, Want, WantedName,
+    Acme, AcmeSettings, Certificate, ChallengeKind, DAY, Demand, ExternalAccount, FolderStore, Issuance,
+    Issuer, Issuers, Picture, Policies, Policy, Seconds, State, Want, WantedName,
 };
 use tidegate_plan::{Hostname, ObjectName};
 use tokio::sync::watch;
@@ -245,117 +245,4 @@ async fn a_ca_that_is_down_is_asked_again() {
     let told = picture.last_failure.clone().unwrap();
     assert!(told.starts_with("the CA cannot be asked") && told.contains("refused"), "{told}");
     running.end().await;
-}
-
-#[tokio::test]
-#[ignore = "make integration gets Pebble"]
-async fn a_thousand_names_a_few_at_a_time() {
-    let pebble = Pebble::start(&Options { bad_nonces: 5, ..Options::default() });
-    let answers = Answers::start(pebble.http_port, pebble.tls_port, &BOTH);
-    let state = tempfile::tempdir().unwrap();
-    let names: Vec<String> = (0..1_000).map(|number| format!("n{number}.example.com")).collect();
-    let policy = Policy { grouping: Grouping::Name, ..policy() };
-    let start = Instant::now();
-    let wanted = demand(&[("tls".to_owned(), names)]);
-    let mut running = Running::start(state.path(), settings(&pebble), policy, &answers, wanted).await;
-    let mut most = 0;
-    let all = |picture: &Picture| {
-        most = most.max(picture.in_flight);
-        picture.certificates.len() == 1_000
-    };
-    let picture = running.until("all certificates", all).await;
-    assert!(picture.missing.is_empty() && most <= 8, "{most} at a time");
-    println!(
-        "1,000 certificates in {:.1} s, {most} at a time, {} orders",
-        start.elapsed().as_secs_f64(),
-        pebble.orders()
-    );
-    running.end().await;
-}
-
-/// What the test below kills.
-#[tokio::test]
-#[ignore = "started by the test that kills it"]
-async fn worker() {
-    let Ok(state) = std::env::var("WORKER_STATE") else { return };
-    let number = |name: &str| std::env::var(name).unwrap().parse::<u16>().unwrap();
-    let answers = Answers::start(number("WORKER_HTTP"), number("WORKER_TLS"), &BOTH);
-    let settings = AcmeSettings {
-        roots: Some(std::env::var("WORKER_CA").unwrap().into_bytes()),
-        ..AcmeSettings::new(&std::env::var("WORKER_DIRECTORY").unwrap())
-    };
-    let count = usize::from(number("WORKER_COUNT"));
-    let wanted: Vec<_> =
-        (0..count).map(|n| (format!("tls-{n}"), vec![format!("n{n}.example.com")])).collect();
-    let mut running = Running::start(Path::new(&state), settings, policy(), &answers, demand(&wanted)).await;
-    running.until("all certificates", |picture| picture.certificates.len() == count).await;
-    running.end().await;
-}
-
-#[tokio::test]
-#[ignore = "make integration gets Pebble"]
-async fn killed_two_hundred_times() {
-    const KILLS: usize = 200;
-    let pebble = Pebble::start(&Options { bad_nonces: 5, ..Options::default() });
-    let state = tempfile::tempdir().unwrap();
-    let worker = |count: usize| {
-        Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "worker", "--ignored"])
-            .env("WORKER_STATE", state.path())
-            .env("WORKER_HTTP", pebble.http_port.to_string())
-            .env("WORKER_TLS", pebble.tls_port.to_string())
-            .env("WORKER_CA", String::from_utf8(pebble.ca.clone()).unwrap())
-            .env("WORKER_DIRECTORY", &pebble.directory)
-            .env("WORKER_COUNT", count.to_string())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap()
-    };
-    let mut chance: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut done = 0;
-    let mut recorded = BTreeSet::new();
-    for kill in 1..=KILLS {
-        let mut child = worker(kill);
-        chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        std::thread::sleep(Duration::from_millis((chance >> 33) % 1_500));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        done = check_state(state.path(), &mut recorded);
-    }
-    let status = tokio::task::spawn_blocking({
-        let mut child = worker(KILLS);
-        move || child.wait().unwrap()
-    });
-    assert!(status.await.unwrap().success());
-    println!("{done} of {KILLS} certificates before the last start, {} orders", pebble.orders());
-    assert_eq!(check_state(state.path(), &mut recorded), KILLS);
-    assert!(
-        pebble.orders() <= 2 * KILLS,
-        "{} orders for {KILLS} certificates and as many kills",
-        pebble.orders()
-    );
-}
-
-/// Every file is whole and every key fits; says how many certificates there are.
-fn check_state(state: &Path, recorded: &mut BTreeSet<String>) -> usize {
-    let store = match FolderStore::look(state) {
-        Ok(store) => store,
-        Err(_) => return 0,
-    };
-    for shelf in Shelf::ALL {
-        for document in store.documents(shelf).unwrap() {
-            let value: serde_json::Value = serde_json::from_slice(&document.content)
-                .unwrap_or_else(|error| panic!("{shelf:?} {}: {error}", document.name));
-            if shelf == Shelf::Orders {
-                assert!(value["key"].as_str().is_some_and(|key| key.contains("PRIVATE KEY")));
-                recorded.extend(value["url"].as_str().map(str::to_owned));
-            }
-        }
-    }
-    let certificates = store.documents(Shelf::Certificates).unwrap();
-    for document in &certificates {
-        let certificate = Certificate::parse(&document.name, &document.content).unwrap();
-        assert!(certificate.held.usable, "{} has lost its key", document.name);
-    }
-    certificates.len()
 }

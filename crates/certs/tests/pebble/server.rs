@@ -1,8 +1,9 @@
 //! Pebble in its strict mode and its DNS server, started for a test and ended with it.
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -19,7 +20,9 @@ pub(crate) struct Pebble {
     pub(crate) tls_port: u16,
     management: String,
     ca_file: PathBuf,
+    dns_management: String,
     orders: Arc<AtomicUsize>,
+    issued: Arc<AtomicUsize>,
     children: Vec<Child>,
     _folder: tempfile::TempDir,
 }
@@ -30,6 +33,8 @@ pub(crate) struct Options {
     pub(crate) bad_nonces: u32,
     /// The only external account that is let in, its key in base64.
     pub(crate) external_account: Option<(&'static str, &'static str)>,
+    /// Where all names lead; there it looks at ports 80 and 443, as a CA does.
+    pub(crate) names_at: Option<Ipv4Addr>,
 }
 
 impl Pebble {
@@ -38,6 +43,8 @@ impl Pebble {
         let path = |name: &str| folder.path().join(name);
         let ca = write_certificates(folder.path());
         let [dns, dns_management, port, management, http_port, tls_port] = free_ports();
+        let (http_port, tls_port) =
+            if options.names_at.is_some() { (80, 443) } else { (http_port, tls_port) };
         let external = options.external_account.map_or_else(String::new, |(id, key)| {
             format!(
                 r#""externalAccountBindingRequired": true, "externalAccountMACKeys": {{ "{id}": "{key}" }},"#
@@ -59,27 +66,14 @@ impl Pebble {
         let tools = PathBuf::from(
             std::env::var_os("TIDEGATE_PEBBLE").expect("TIDEGATE_PEBBLE: run make integration"),
         );
-        let resolver = Command::new(tools.join("pebble-challtestsrv"))
-            .args([
-                "-defaultIPv4",
-                "127.0.0.1",
-                "-defaultIPv6",
-                "",
-                "-http01",
-                "",
-                "-https01",
-                "",
-                "-tlsalpn01",
-                "",
-                "-doh",
-                "",
-            ])
-            .args([
-                "-dnsserver",
-                &format!("127.0.0.1:{dns}"),
-                "-management",
-                &format!("127.0.0.1:{dns_management}"),
-            ])
+        let mut resolver = Command::new(tools.join("pebble-challtestsrv"));
+        resolver.arg("-defaultIPv4").arg(options.names_at.unwrap_or(Ipv4Addr::LOCALHOST).to_string());
+        for unused in ["-defaultIPv6", "-http01", "-https01", "-tlsalpn01", "-doh"] {
+            resolver.args([unused, ""]);
+        }
+        let resolver = resolver
+            .args(["-dnsserver", &format!("127.0.0.1:{dns}")])
+            .args(["-management", &format!("127.0.0.1:{dns_management}")])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -93,13 +87,15 @@ impl Pebble {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let orders = Arc::new(AtomicUsize::new(0));
+        let (orders, issued) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let (ready, wait) = mpsc::channel();
-        let (lines, counted) = (server.stdout.take().unwrap(), Arc::clone(&orders));
+        let lines = server.stdout.take().unwrap();
+        let counted =
+            [("Added order", Arc::clone(&orders)), ("Issued certificate serial", Arc::clone(&issued))];
         std::thread::spawn(move || {
             for line in BufReader::new(lines).lines().map_while(Result::ok) {
-                if line.contains("Added order") {
-                    counted.fetch_add(1, SeqCst);
+                for (_, count) in counted.iter().filter(|(words, _)| line.contains(words)) {
+                    count.fetch_add(1, SeqCst);
                 }
                 if line.contains("ACME directory available") {
                     let _ = ready.send(());
@@ -113,7 +109,9 @@ impl Pebble {
             tls_port,
             management: format!("https://localhost:{management}"),
             ca_file: path("ca.crt"),
+            dns_management: format!("http://127.0.0.1:{dns_management}"),
             orders,
+            issued,
             children: vec![resolver, server],
             _folder: folder,
         };
@@ -124,6 +122,22 @@ impl Pebble {
     /// How many orders were made of it.
     pub(crate) fn orders(&self) -> usize {
         self.orders.load(SeqCst)
+    }
+
+    /// How many certificates it made.
+    pub(crate) fn issued(&self) -> usize {
+        self.issued.load(SeqCst)
+    }
+
+    /// Vouches for Pebble's own server.
+    pub(crate) fn ca_file(&self) -> &Path {
+        &self.ca_file
+    }
+
+    /// Has its DNS server fail for a name.
+    pub(crate) fn fail_name(&self, name: &str) {
+        let body = serde_json::json!({ "host": format!("{name}.") }).to_string();
+        self.ask(&["-f", "-d", &body, &format!("{}/set-servfail", self.dns_management)]);
     }
 
     /// The root of what it issues.

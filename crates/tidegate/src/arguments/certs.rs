@@ -91,6 +91,9 @@ pub(crate) struct GroupingOptions {
     /// Names in a certificate at most [default: 25 of ACME, 100 of the embedded CA]
     #[arg(long, value_name = "N")]
     names_per_certificate: Option<usize>,
+    /// How long new names wait for others [default: 10s of ACME, 0s of the embedded CA]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    gather_names: Option<Duration>,
     /// Orders for new names in a week, for each Gateway [default: 300]
     #[arg(long, value_name = "N")]
     orders_per_gateway: Option<usize>,
@@ -115,6 +118,8 @@ impl GroupingOptions {
                 Together::Name => Grouping::Name,
             };
             policy.names_per_certificate = self.names_per_certificate.unwrap_or(policy.names_per_certificate);
+            let gather = self.gather_names.map(|time| i64::try_from(time.as_secs()).unwrap_or(i64::MAX));
+            policy.gather = gather.unwrap_or(policy.gather);
             if let Some(budgets) = &mut policy.budgets {
                 budgets.per_gateway = self.orders_per_gateway.unwrap_or(public.per_gateway);
                 budgets.per_namespace = self.orders_per_namespace.unwrap_or(public.per_namespace);

@@ -40,7 +40,7 @@ pub(crate) fn run(options: &CertsPlan, terminal: &mut Terminal) -> Result<Outcom
     let mut policies = options.grouping.policies();
     // A plan is of all orders, not of those that would be made first.
     for policy in policies.values_mut() {
-        (policy.gather, policy.in_flight) = (0, usize::MAX);
+        (policy.gather, policy.in_flight, policy.proves) = (0, usize::MAX, false);
     }
     let demand = demand::of(&meaning);
     let mut book = Book::new(held.iter().map(|certificate| certificate.held.clone()), [], Default::default());

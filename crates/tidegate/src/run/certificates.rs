@@ -13,7 +13,7 @@ use tidegate_certs::{
     FolderStore, Issuance, Issuer, Issuers, Picture, State, stand_in,
 };
 use tidegate_plan::{Hostname, ObjectName};
-use tidegate_translate::CERTIFICATE_OF;
+use tidegate_translate::{CERTIFICATE_OF, ISSUED_BY};
 use tokio::sync::watch;
 
 use crate::arguments::{CertificateOptions, IssuerChoice, Until};
@@ -134,18 +134,21 @@ impl Certificates {
             }
             if let Ok((chain, key)) = stand_in(&names, words::now()) {
                 let own = ObjectName::new(Arc::clone(&target.namespace), format!("{}-stand-in", target.name));
-                self.stand_ins.insert(target.clone(), (names, object(&own, target, &chain, &key)));
+                self.stand_ins
+                    .insert(target.clone(), (names, object(&own, target, "stand-in", &chain, &key)));
             }
         }
     }
 }
 
 fn secret(certificate: &Certificate) -> Object {
-    object(&certificate.held.secret, &certificate.held.target, &certificate.chain, &certificate.key)
+    let Certificate { held, chain, key } = certificate;
+    object(&held.secret, &held.target, &held.issuer.to_string(), chain, key)
 }
 
-fn object(name: &ObjectName, target: &ObjectName, chain: &str, key: &str) -> Object {
+fn object(name: &ObjectName, target: &ObjectName, issuer: &str, chain: &str, key: &str) -> Object {
     let mut meta = Meta::new(Arc::clone(&name.namespace), Arc::clone(&name.name));
+    meta.annotations.insert(ISSUED_BY.to_owned(), issuer.to_owned());
     if name != target {
         meta.annotations.insert(CERTIFICATE_OF.to_owned(), target.name.to_string());
     }

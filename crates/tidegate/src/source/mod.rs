@@ -92,13 +92,9 @@ impl Manifests {
         self.objects.provide(made)
     }
 
-    /// The Secrets that others wrote.
+    /// The Secrets that others wrote, be it wrongly.
     pub(crate) fn foreign_secrets(&self) -> BTreeSet<ObjectName> {
-        let names = self.resources().secrets.keys();
-        let is_written = |name: &&ObjectName| {
-            self.objects.is_written(&ObjectKey { kind: Kind::Secret, name: (*name).clone() })
-        };
-        names.filter(is_written).cloned().collect()
+        self.objects.claimed(Kind::Secret).map(|key| key.name.clone()).collect()
     }
 
     fn take(&mut self, work: Work, watch: &mut dyn Watch) -> Update {

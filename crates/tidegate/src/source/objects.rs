@@ -101,9 +101,10 @@ impl Objects {
         changes
     }
 
-    /// Whether somebody wrote it, be it wrongly.
-    pub(crate) fn is_written(&self, key: &ObjectKey) -> bool {
-        self.places.contains_key(key)
+    /// What somebody wrote of a kind, be it wrongly.
+    pub(crate) fn claimed(&self, kind: Kind) -> impl Iterator<Item = &ObjectKey> {
+        let first = ObjectKey { kind, name: ObjectName::new("", "") };
+        self.places.range(first..).map(|(key, _)| key).take_while(move |key| key.kind == kind)
     }
 
     /// Whether this entry is the one that counts for its object.

@@ -3,6 +3,8 @@
 
 #[path = "../loopback/mod.rs"]
 mod loopback;
+#[path = "../../../certs/tests/pebble/server.rs"]
+mod pebble;
 #[path = "../support/mod.rs"]
 mod support;
 

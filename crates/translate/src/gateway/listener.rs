@@ -325,6 +325,7 @@ fn read_certificates(
         let message = "the listener terminates TLS and has no tls.certificateRefs; name a Secret with `tls.crt` and `tls.key`";
         faults.push(Fault::new(Reason::InvalidCertificateRef, message));
     }
+    let mut all_issued = true;
     for (index, reference) in references.iter().enumerate() {
         let name = certificate::secret_name(reference, &owner.name.namespace);
         let resolved =
@@ -337,6 +338,7 @@ fn read_certificates(
         let beside = if is_awaited { certificate::beside(&name, lookup) } else { Vec::new() };
         match resolved {
             Ok(key) => {
+                all_issued &= is_awaited && certificate::is_issued(&name, lookup);
                 tls.certificates.push(key.certificate.clone());
                 view.blobs.push(Arc::clone(&key.blob));
             }
@@ -355,6 +357,8 @@ fn read_certificates(
     }
     if tls.certificates.is_empty() {
         view.refuse = Some(Refusal::NoCertificate);
+    } else {
+        tls.named_only = all_issued;
     }
 }
 
