@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 
 use super::{provider, versions};
 
@@ -34,12 +35,14 @@ impl Challenges {
     /// returns.
     pub fn show_certificate(&self, name: &str, certificate: Vec<u8>, key: Vec<u8>) -> Result<(), String> {
         let unusable = |error: rustls::Error| format!("the proof cannot be shown: {error}");
+        let key = provider().key_provider.load_private_key(PrivatePkcs8KeyDer::from(key).into());
+        // It is not looked at: its extension is critical, and known to CAs alone.
+        let shown = CertifiedKey::new(vec![CertificateDer::from(certificate)], key.map_err(unusable)?);
         let mut config = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(versions(None))
             .map_err(unusable)?
             .with_no_client_auth()
-            .with_single_cert(vec![CertificateDer::from(certificate)], PrivatePkcs8KeyDer::from(key).into())
-            .map_err(unusable)?;
+            .with_cert_resolver(Arc::new(SingleCertAndKey::from(shown)));
         config.alpn_protocols = vec![PROTOCOL.to_vec()];
         self.put(name, &Proof::Tls(Arc::new(config)))
     }
@@ -115,9 +118,11 @@ mod tests {
 
     #[test]
     fn a_certificate_is_shown_for_that_protocol_alone() {
-        let made = rcgen::generate_simple_self_signed(["a.example.com".to_owned()]).unwrap();
+        let key = rcgen::KeyPair::generate().unwrap();
+        let mut params = rcgen::CertificateParams::new(vec!["a.example.com".to_owned()]).unwrap();
+        params.custom_extensions = vec![rcgen::CustomExtension::new_acme_identifier(&[7; 32])];
         let challenges = Challenges::default();
-        let (certificate, key) = (made.cert.der().to_vec(), made.signing_key.serialize_der());
+        let (certificate, key) = (params.self_signed(&key).unwrap().der().to_vec(), key.serialize_der());
         challenges.show_certificate("a.example.com", certificate, key).unwrap();
         let of = |sni, alpn: &[&[u8]]| challenges.of_hello(&tidegate_plan::Hello { sni, alpn }).is_some();
         assert!(of(Some("a.example.com"), &[b"acme-tls/1"]));

@@ -72,6 +72,23 @@ fn shown(tidegate: &Tidegate, port: u16, name: &str, root: &Path) -> Option<Stri
     asked.status.success().then(|| rest.split("-----END").next().unwrap().to_owned())
 }
 
+/// The status that curl gets over HTTPS, if it trusts what it is shown.
+fn status(tidegate: &Tidegate, name: &str, root: &Path) -> Option<String> {
+    let asked = Command::new("curl")
+        .args(["-s", "-o", "/dev/null", "-w", "%{http_code}", "--noproxy", "*", "--cacert"])
+        .arg(root)
+        .args(["--connect-to", &format!("::{}", tidegate.at(443)), &format!("https://{name}/")])
+        .output()
+        .unwrap();
+    asked.status.success().then(|| String::from_utf8(asked.stdout).unwrap())
+}
+
+/// What `tidegate certs` says, with its exit status.
+fn certs(arguments: &[&str]) -> (Option<i32>, String) {
+    let told = Command::new(env!("CARGO_BIN_EXE_tidegate")).arg("certs").args(arguments).output().unwrap();
+    (told.status.code(), String::from_utf8(told.stdout).unwrap())
+}
+
 fn root(state: &Path) -> std::path::PathBuf {
     let root = state.with_extension("crt");
     let told =
@@ -106,13 +123,28 @@ fn a_route_that_is_added_is_served_within_a_second() {
 
     tidegate.write("second.yaml", &route("HTTPRoute", "second", "https", "b.example.com"));
     let start = Instant::now();
-    wait_for("the new name", || shown(&tidegate, 443, "b.example.com", &root));
+    wait_for("the new name", || status(&tidegate, "b.example.com", &root).filter(|code| code == "200"));
     println!("served {:.0} ms after its route", start.elapsed().as_secs_f64() * 1000.0);
     let page = tidegate.ask("/metrics").unwrap();
     assert!(
         page.contains("tidegate_certificate_not_after_seconds{namespace=\"default\",secret=\"web\""),
         "{page}"
     );
+
+    // Nobody is shown the certificate of another name.
+    assert_eq!(status(&tidegate, "z.example.com", &root), None);
+    wait_for("the reason", || {
+        let page = tidegate.ask("/metrics")?;
+        page.contains("tidegate_connections_ended_total{reason=\"no_certificate\"} 1\n").then_some(())
+    });
+
+    // The commands look at the state beside its owner.
+    let (state_text, folder_text) = (state.to_str().unwrap(), tidegate.folder());
+    let (code, list) = certs(&["list", "--state", state_text]);
+    assert!(code == Some(0) && list.contains("default/web") && list.contains("b.example.com"), "{list}");
+    let plan = ["plan", folder_text.to_str().unwrap(), "--certs=embedded", "--state", state_text];
+    let (code, plan) = certs(&plan);
+    assert!(code == Some(0) && plan.contains("Secret default/web is there until"), "{plan}");
 
     // A second process is refused, and the first is not disturbed.
     let run = ["run", tidegate.folder().to_str().unwrap(), "--admin=127.0.0.1:0"].map(str::to_owned);
