@@ -130,9 +130,9 @@ impl Book {
         }
     }
 
-    /// The certificate is there.
-    pub fn issued(&mut self, held: Held) {
-        self.orders.remove(&held.secret);
+    /// The certificate is there that was ordered for a Secret, at its [place](Self::place).
+    pub fn issued(&mut self, ordered_for: &ObjectName, held: Held) {
+        self.orders.remove(ordered_for);
         for name in &held.names {
             self.ledger.aside.remove(&(held.issuer.clone(), name.clone()));
         }

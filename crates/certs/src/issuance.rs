@@ -110,8 +110,7 @@ impl Issuance {
                     continue;
                 }
             };
-            let known = picture.certificates.get(&intent.order.secret);
-            let is_done = known.is_some_and(|certificate| certificate.key == intent.key);
+            let is_done = picture.certificates.values().any(|certificate| certificate.key == intent.key);
             if is_done || clock() - intent.begun > STALE {
                 store.remove(Shelf::Orders, &document.name).await?;
                 continue;
@@ -159,7 +158,8 @@ impl Issuance {
                 }
                 Some(done) = self.tasks.join_next() => {
                     if let Ok(done) = done {
-                        self.finish(done).await;
+                        let wanted = Arc::clone(&demand.borrow());
+                        self.finish(done, &wanted).await;
                     }
                 }
                 () = tokio::time::sleep(wake) => {}
@@ -252,7 +252,7 @@ impl Issuance {
         });
     }
 
-    async fn finish(&mut self, done: Done) {
+    async fn finish(&mut self, done: Done, demand: &Demand) {
         let now = (self.clock)();
         match done {
             Done::Look(secret, suggestion) => {
@@ -260,18 +260,22 @@ impl Issuance {
                 let nothing = Suggestion { start: 1, end: 0, look: now + WITHOUT_A_WORD };
                 self.book.suggested(&secret, suggestion.unwrap_or(nothing));
             }
-            Done::Order(intent, Ok(certificate)) => match self.store_certificate(&certificate).await {
-                Ok(()) => {
-                    self.book.issued(certificate.held.clone());
-                    self.picture.certificates.insert(certificate.held.secret.clone(), Arc::new(certificate));
+            Done::Order(intent, Ok(mut certificate)) => {
+                certificate.held.secret = self.book.place(&intent.order, demand, now);
+                match self.store_certificate(&intent.order.secret, &certificate).await {
+                    Ok(()) => {
+                        let held = certificate.held.clone();
+                        self.picture.certificates.insert(held.secret.clone(), Arc::new(certificate));
+                        self.book.issued(&intent.order.secret, held);
+                    }
+                    // The order is as it is: the certificate can be fetched once more.
+                    Err(error) => {
+                        let failure = Failure::Issuer { message: error.to_string(), wait: None };
+                        self.failed(&intent.order, &failure, now).await;
+                        self.intents.insert(intent.order.secret.clone(), *intent);
+                    }
                 }
-                // The order is as it is: the certificate can be fetched once more.
-                Err(error) => {
-                    let failure = Failure::Issuer { message: error.to_string(), wait: None };
-                    self.failed(&intent.order, &failure, now).await;
-                    self.intents.insert(intent.order.secret.clone(), *intent);
-                }
-            },
+            }
             Done::Order(intent, Err(failure)) => {
                 self.failed(&intent.order, &failure, now).await;
                 if matches!(failure, Failure::Issuer { .. }) {
@@ -283,11 +287,14 @@ impl Issuance {
         }
     }
 
-    async fn store_certificate(&self, certificate: &Certificate) -> Result<(), StoreError> {
-        let name = certificate.held.secret.to_string();
+    async fn store_certificate(
+        &self,
+        ordered_for: &ObjectName,
+        certificate: &Certificate,
+    ) -> Result<(), StoreError> {
         let content = serde_json::to_vec_pretty(certificate).unwrap_or_default();
-        self.store.put(Shelf::Certificates, &name, &content).await?;
-        self.store.remove(Shelf::Orders, &name).await
+        self.store.put(Shelf::Certificates, &certificate.held.secret.to_string(), &content).await?;
+        self.store.remove(Shelf::Orders, &ordered_for.to_string()).await
     }
 
     async fn failed(&mut self, order: &Order, failure: &Failure, now: Seconds) {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use tidegate_plan::{Hostname, ObjectName};
 
-use self::view::View;
+use self::view::{View, free_secret};
 use crate::book::{Book, Order, Why, charge};
 use crate::{
     Budgets, Claim, DAY, Demand, Grouping, Held, Issuer, Ledger, Policies, Policy, Pool, Seconds,
@@ -97,6 +97,32 @@ impl Book {
         decision.drop = self.droppable(now, demand, policies, &needed);
         self.choose(now, demand, policies, candidates, &mut decision);
         decision
+    }
+
+    /// Where a certificate goes that was ordered for a Secret: there, unless the one that is there has meanwhile
+    /// become the only one with a name that somebody wants again; then beside it.
+    #[must_use]
+    pub fn place(&self, order: &Order, demand: &Demand, now: Seconds) -> ObjectName {
+        let (Some(old), Some(target)) = (self.held.get(&order.secret), demand.targets.get(&order.target))
+        else {
+            return order.secret.clone();
+        };
+        let is_elsewhere = |name: &Hostname| {
+            let others = self.held.values().filter(|held| held.secret != old.secret);
+            order.names.contains(name)
+                || others.into_iter().any(|held| {
+                    held.target == order.target
+                        && held.issuer == target.issuer
+                        && held.is_good(now)
+                        && held.covers(name)
+                })
+        };
+        let is_needed = |name: &Hostname| target.names.contains_key(name) && !is_elsewhere(name);
+        if old.issuer != target.issuer || !old.is_good(now) || !old.names.iter().any(is_needed) {
+            return order.secret.clone();
+        }
+        let first = order.names.first().map_or("", Hostname::as_str);
+        free_secret(self, &order.target, &order.issuer, first, demand, &BTreeSet::new())
     }
 
     fn settle(&mut self, now: Seconds, demand: &Demand, policies: &Policies) {

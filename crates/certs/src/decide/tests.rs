@@ -54,7 +54,7 @@ fn serve(book: &mut Book, now: Seconds, demand: &Demand, policies: &Policies) ->
     let decision = book.decide(now, demand, policies);
     for order in &decision.start {
         book.begin(order, demand, policies, now);
-        book.issued(certificate(order, now));
+        book.issued(&order.secret, certificate(order, now));
     }
     for secret in &decision.drop {
         book.dropped(secret);
@@ -152,7 +152,7 @@ fn a_key_that_does_not_fit_is_replaced_at_once() {
         asked: vec![host("a.example.com")],
         why: Why::NewNames,
     };
-    book.issued(Held { usable: false, ..certificate(&order, START) });
+    book.issued(&order.secret, Held { usable: false, ..certificate(&order, START) });
     let decision = book.decide(START, &demand, &policies);
     assert_eq!(decision.start.len(), 1, "without gathering");
     assert_eq!(decision.start[0].why, Why::Replacement);
@@ -298,10 +298,33 @@ fn a_name_of_two_secrets_is_proved_once_at_a_time() {
     assert_eq!(first.missing[&(secret("two"), host("a.example.com"))], State::Queued);
     book.begin(&first.start[0], &demand, &policies, START);
     assert!(book.decide(START, &demand, &policies).start.is_empty(), "while the other is under way");
-    book.issued(certificate(&first.start[0], START));
+    book.issued(&first.start[0].secret, certificate(&first.start[0], START));
     let second = book.decide(START, &demand, &policies);
     assert_eq!(second.start[0].secret, secret("two"));
 
     let embedded = Book::default().decide(START, &both(&Issuer::Embedded), &policies);
     assert_eq!(embedded.start.len(), 2, "nothing is proved to an authority of our own");
+}
+
+#[test]
+fn a_name_that_comes_back_while_its_certificate_is_replaced_keeps_the_old_one() {
+    let (mut book, policies) = (Book::default(), policies(|policy| policy.gather = 0));
+    let both = acme(&["shop/a.example.com", "shop/b.example.com"]);
+    serve(&mut book, START, &both, &policies);
+    // b goes, and c joins a in a new certificate.
+    let without = acme(&["shop/a.example.com", "shop/c.example.com"]);
+    let order = book.decide(START + 10, &without, &policies).start.remove(0);
+    assert_eq!(
+        (texts(std::slice::from_ref(&order)), &order.secret),
+        (vec!["a.example.com c.example.com".to_owned()], &secret("tls"))
+    );
+    book.begin(&order, &without, &policies, START + 10);
+    assert_eq!(book.place(&order, &without, START + 20), secret("tls"), "b is not wanted any more");
+    // b is back before it is there.
+    let all = acme(&["shop/a.example.com", "shop/b.example.com", "shop/c.example.com"]);
+    let place = book.place(&order, &all, START + 20);
+    assert_ne!(place, secret("tls"));
+    book.issued(&order.secret, Held { secret: place, ..certificate(&order, START + 20) });
+    let decision = book.decide(START + 20, &all, &policies);
+    assert_eq!((decision.missing.len(), decision.start.len(), book.held().len()), (0, 0, 2));
 }

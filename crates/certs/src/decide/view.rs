@@ -9,7 +9,7 @@ use tidegate_plan::{Hostname, ObjectName};
 use super::{Candidate, Decision, State, earlier};
 use crate::book::{Book, Order, Why};
 use crate::hash::hash;
-use crate::{Demand, Grouping, Held, Policy, Seconds, Target};
+use crate::{Demand, Grouping, Held, Issuer, Policy, Seconds, Target};
 
 /// One Secret of a listener, with the certificates that were made for it.
 pub(super) struct View<'a> {
@@ -221,30 +221,9 @@ impl<'a> View<'a> {
         fits.min_by_key(|(held, own)| (own.len(), &held.secret))
     }
 
-    /// The listener's own Secret, or one beside it whose name nobody has.
     fn free_secret(&self, names: &[&Hostname], demand: &Demand, taken: &BTreeSet<ObjectName>) -> ObjectName {
-        let is_of_another_issuer =
-            |held: &Held| held.target == *self.secret && held.issuer != self.target.issuer;
-        let is_free = |secret: &ObjectName| {
-            !taken.contains(secret)
-                && self.book.held.get(secret).is_none_or(is_of_another_issuer)
-                && !self.book.orders.contains_key(secret)
-                && !demand.foreign.contains(secret)
-                && (secret == self.secret || !demand.targets.contains_key(secret))
-        };
         let first = names.first().map_or("", |name| name.as_str());
-        let mut secret = self.secret.clone();
-        let mut attempt = 0_u32;
-        while !is_free(&secret) {
-            let number = hash(&[&self.secret.namespace, &self.secret.name, first, &attempt.to_string()]);
-            // Names of Secrets have at most 253 characters.
-            let stem: String = self.secret.name.chars().take(240).collect();
-            let stem = stem.trim_end_matches(['.', '-']);
-            let name = format!("{stem}-{:08x}", number & 0xffff_ffff);
-            secret = ObjectName::new(Arc::clone(&self.secret.namespace), name);
-            attempt += 1;
-        }
-        secret
+        free_secret(self.book, self.secret, &self.target.issuer, first, demand, taken)
     }
 
     fn candidate(
@@ -271,4 +250,35 @@ impl<'a> View<'a> {
         };
         Candidate { order, fresh, since, namespace }
     }
+}
+
+/// The listener's own Secret, or one beside it whose name nobody has.
+pub(super) fn free_secret(
+    book: &Book,
+    target: &ObjectName,
+    issuer: &Issuer,
+    first: &str,
+    demand: &Demand,
+    taken: &BTreeSet<ObjectName>,
+) -> ObjectName {
+    let is_of_another_issuer = |held: &Held| held.target == *target && held.issuer != *issuer;
+    let is_free = |secret: &ObjectName| {
+        !taken.contains(secret)
+            && book.held.get(secret).is_none_or(is_of_another_issuer)
+            && !book.orders.contains_key(secret)
+            && !demand.foreign.contains(secret)
+            && (secret == target || !demand.targets.contains_key(secret))
+    };
+    let mut secret = target.clone();
+    let mut attempt = 0_u32;
+    while !is_free(&secret) {
+        let number = hash(&[&target.namespace, &target.name, first, &attempt.to_string()]);
+        // Names of Secrets have at most 253 characters.
+        let stem: String = target.name.chars().take(240).collect();
+        let stem = stem.trim_end_matches(['.', '-']);
+        let name = format!("{stem}-{:08x}", number & 0xffff_ffff);
+        secret = ObjectName::new(Arc::clone(&target.namespace), name);
+        attempt += 1;
+    }
+    secret
 }
