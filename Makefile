@@ -27,14 +27,14 @@ ROWS ?=
 
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help demo test integration conformance image chart lint golden bench bench-decide fuzz debian
+.PHONY: help demo test integration conformance image chart lint golden bench bench-cluster bench-decide fuzz debian
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 demo: NEEDED := $(FOR_DEMO)
 test integration: NEEDED := $(FOR_TEST)
-conformance chart: NEEDED := $(FOR_CLUSTER)
+conformance chart bench-cluster: NEEDED := $(FOR_CLUSTER)
 image: NEEDED := jq:jq
 
 demo: debian ## real servers, Tidegate in front of them, and what happens; DEMO=once ends by itself
@@ -75,6 +75,9 @@ golden: ## rewrite the expectations beside the golden inputs and the corpus; rea
 bench: ## Tidegate against other proxies, in a namespace of its own (bench/README.md; ROUNDS, SECONDS, PEERS, ROWS)
 	bench/prepare.sh
 	bench/run.py --rounds $(ROUNDS) --seconds $(SECONDS) --peers "$(PEERS)" --rows "$(ROWS)"
+
+bench-cluster: debian ## routes and Gateways in a cluster: from their creation to their first answer (PROFILE, SAMPLES, KEEP)
+	conformance/bench.sh
 
 bench-decide: ## what decisions and translations cost
 	cargo bench --package tidegate-plan --bench decide -- --noplot

@@ -25,7 +25,8 @@ keep_logs() {
   cp -alu "$LOG/pods/." "$logs/pods/" 2>/dev/null || true
 }
 leave() {
-  if [ -n "${watcher:-}" ]; then kill "$watcher" 2>/dev/null || true; fi
+  local process
+  for process in ${watcher:-} ${suite:-}; do kill "$process" 2>/dev/null || true; done
   if [ -n "${logs:-}" ] && cluster_pid >/dev/null; then
     keep_logs
     cp "$LOG"/*.log "$logs/" 2>/dev/null || true
@@ -37,24 +38,13 @@ leave() {
 trap leave EXIT
 trap 'exit 130' INT TERM
 
-installed() { # installed CHANNEL: the cluster is up, with Tidegate in it
-  "$CLUSTER/down.sh"
-  "$CLUSTER/up.sh"
-  ctr --address "$STATE/containerd.sock" --namespace k8s.io images import "$image" >/dev/null
-  "$in" kubectl apply --server-side -f "$CACHE/crds/$1" >/dev/null
-  "$in" kubectl wait crd --all --for=condition=Established --timeout=60s >/dev/null
-  "$in" helm install tidegate "$PROJECT/charts/tidegate" --namespace tidegate-system --create-namespace \
-    --set image.pullPolicy=Never --wait --timeout 2m >/dev/null
-  "$in" kubectl wait gatewayclass/tidegate --for=condition=Accepted --timeout=60s >/dev/null
-}
-
 conformance() { # conformance CHANNEL
   local channel=$1 report=$here/reports/$version-$1.yaml arguments=() outcome=0
   logs=$PROJECT/.cache/conformance/$channel
   rm -rf "$logs"
   mkdir -p "$logs/pods" "$here/reports"
   echo "== $channel channel"
-  installed "$channel"
+  "$here/install.sh" "$channel" "$image"
   if [ -z "${RUN:-}" ]; then
     "$here/verdicts.sh" "$tidegate" "$channel"
   fi
@@ -68,9 +58,13 @@ conformance() { # conformance CHANNEL
       -organization tidegate -project tidegate -url https://tidegate.io
       -version "$version" -contact https://tidegate.io)
   fi
+  # Not in the foreground, where a signal would have to wait for its end.
   "$in" "$BIN/suite" -test.v -test.timeout 60m "${arguments[@]}" -gateway-class tidegate \
     -conformance-profiles GATEWAY-HTTP,GATEWAY-GRPC,GATEWAY-TLS,GATEWAY-TCP,GATEWAY-UDP \
-    -usable-address "$USABLE" -unusable-address "$UNUSABLE" >"$logs/suite.txt" 2>&1 || outcome=$?
+    -usable-address "$USABLE" -unusable-address "$UNUSABLE" >"$logs/suite.txt" 2>&1 &
+  suite=$!
+  wait "$suite" || outcome=$?
+  suite=
   grep -E '^ {4}--- (PASS|FAIL)' "$logs/suite.txt" | sed 's/^ *--- //' || true
   kill "$watcher"
   watcher=
@@ -79,6 +73,9 @@ conformance() { # conformance CHANNEL
     OUTPUT=$logs/suite.txt REPORT=$logs/report.yaml CHANNEL=$channel \
       "$BIN/suite" -test.v -test.run '^TestNothingWasLeftOut$' || outcome=1
     cp --no-preserve=mode "$logs/report.yaml" "$report"
+  fi
+  if [ "$outcome" = 0 ] && [ -z "${RUN:-}" ]; then
+    "$here/statuses.sh" "$tidegate" || outcome=1
   fi
   if [ "$outcome" != 0 ]; then
     echo "failed in the $channel channel; logs are in ${logs#"$PROJECT"/}" >&2

@@ -274,6 +274,12 @@ func said(object map[string]any) any {
 		return nil
 	}
 	delete(status, "addresses")
+	// Those of a GatewayClass are a matter of the cluster's CRDs, and the suite reads them.
+	delete(status, "supportedFeatures")
+	// None attached and nothing said of it are one; a cluster is spared the write.
+	if fmt.Sprint(status["attachedListenerSets"]) == "0" {
+		delete(status, "attachedListenerSets")
+	}
 	plain(status)
 	if len(status) == 0 {
 		return nil
