@@ -1,5 +1,7 @@
 //! What listeners say about their certificates: whether every name has one, and if not, what is to be done.
 
+use std::collections::BTreeSet;
+
 use tidegate_api::ObjectKey;
 use tidegate_api::status::{Condition, ConditionStatus, ConditionType, ListenerStatus, Reason, Status};
 use tidegate_certs::{Picture, State};
@@ -15,18 +17,19 @@ const SHOWN: usize = 5;
 
 /// Adds the condition to each listener that wants certificates of an issuer of ours.
 pub(crate) fn add(status: &mut Status, key: &ObjectKey, meaning: &Meaning) {
-    let Some(picture) = &meaning.issuance else { return };
+    let picture = meaning.issuance.as_deref();
     let (listeners, gateway) = match status {
         Status::Gateway(status) => (&mut status.listeners, None),
         Status::ListenerSet(status) => (&mut status.listeners, Some(key)),
         _ => return,
     };
+    let foreign = meaning.manifests.foreign_secrets();
     for wants in meaning.translation().wants.values() {
         if let Some(listener) =
             listeners.iter_mut().find(|listener| is_of(&wants.listener, key, gateway, listener))
         {
             let generation = listener.conditions.first().map_or(0, |condition| condition.observed_generation);
-            listener.conditions.extend(condition(wants, picture, generation));
+            listener.conditions.extend(condition(wants, picture, &foreign, generation));
         }
     }
 }
@@ -39,23 +42,32 @@ fn is_of(id: &ListenerId, key: &ObjectKey, set: Option<&ObjectKey>, listener: &L
     owner && id.name == listener.name
 }
 
-/// `None` where nothing is asked for, or the Secret is somebody else's.
-fn condition(wants: &Wants, picture: &Picture, generation: i64) -> Option<Condition> {
+/// `None` where nothing is asked for, or the Secret is somebody else's. Where there is no picture, nobody makes any.
+fn condition(
+    wants: &Wants,
+    picture: Option<&Picture>,
+    foreign: &BTreeSet<ObjectName>,
+    generation: i64,
+) -> Option<Condition> {
     let issuer = demand::issuer(wants)?;
     let secret = wants.secret.as_ref()?;
-    if wants.names.is_empty() || picture.demand.foreign.contains(secret) {
+    if wants.names.is_empty() || foreign.contains(secret) {
         return None;
     }
-    let missing: Vec<(&Hostname, &State)> = wants
-        .names
-        .iter()
-        .filter_map(|wanted| {
-            let state = picture.missing.get(&(secret.clone(), wanted.name.clone()))?;
-            Some((&wanted.name, state))
+    let state_of = |name: &Hostname| {
+        let Some(picture) = picture else { return Some(&State::NoIssuer) };
+        let target = picture.demand.targets.get(secret);
+        let is_news = target.is_none_or(|target| !target.names.contains_key(name));
+        picture.missing.get(&(secret.clone(), name.clone())).or(is_news.then_some(&State::Queued))
+    };
+    let missing: Vec<(&Hostname, &State)> =
+        wants.names.iter().filter_map(|wanted| Some((&wanted.name, state_of(&wanted.name)?))).collect();
+    let is_contested = picture.is_some_and(|picture| {
+        picture.demand.conflicts.iter().any(|conflict| {
+            conflict.secret == *secret
+                && conflict.gateway == wants.listener.gateway
+                && conflict.issuer == issuer
         })
-        .collect();
-    let is_contested = picture.demand.conflicts.iter().any(|conflict| {
-        conflict.secret == *secret && conflict.gateway == wants.listener.gateway && conflict.issuer == issuer
     });
     let (status, reason, message) = if is_contested {
         let message =

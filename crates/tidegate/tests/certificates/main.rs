@@ -224,3 +224,16 @@ fn a_stand_in_is_shown_where_that_is_asked_for() {
     let text = String::from_utf8_lossy(&asked.stdout).into_owned();
     assert!(text.contains("Tidegate stand-in"), "{text}");
 }
+
+#[test]
+fn a_gateway_whose_issuer_is_not_there_says_what_to_do() {
+    let asking = "metadata: {name: edge, annotations: {gateway.tidegate.io/issuer: embedded}}";
+    let gateway = GATEWAY.replace("metadata: {name: edge}", asking);
+    let backend = service(backend::site());
+    let web = route("HTTPRoute", "web", "https", "a.example.com");
+    let tidegate =
+        Tidegate::start(&[("gateway.yaml", &gateway), ("service.yaml", &backend), ("web.yaml", &web)], &[]);
+    let told = condition(&tidegate, "https");
+    assert_eq!((&told["status"], &told["reason"]), (&"False".into(), &"IssuanceFailed".into()));
+    assert!(told["message"].as_str().unwrap().contains("start with --certs and --state"), "{told}");
+}
