@@ -17,6 +17,9 @@ pub use self::challenge::{Answer, ChallengeKind, Challenges};
 use self::courier::Courier;
 use crate::{Certificate, Failure, HOUR, Intent, Seconds, Store, Suggestion};
 
+/// How often an order is gone on with after a nonce that the CA did not want, besides what its library tries.
+const STALE_NONCES: u32 = 5;
+
 pub const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
 
 #[derive(Clone, PartialEq, Eq)]
@@ -116,11 +119,22 @@ impl Acme {
         challenges: &dyn Challenges,
     ) -> Result<Certificate, Failure> {
         let account = self.account(store).await?;
-        let outcome = order::carry_out(self, &account, intent, replaced, store, challenges).await;
-        outcome.map_err(|stop| match stop {
-            order::Stop::Failure(failure) => failure,
-            order::Stop::Error(error) => self.failure(&error),
-        })
+        let mut stale = 0;
+        // Proofs stay while the CA may be looking.
+        let mut answered = order::Answered::new(challenges);
+        loop {
+            match order::carry_out(self, &account, intent, replaced, store, &mut answered).await {
+                Ok(certificate) => return Ok(certificate),
+                Err(order::Stop::Failure(failure)) => return Err(failure),
+                // It says nothing about the order, which is gone on with where it was.
+                Err(order::Stop::Error(Error::Api(problem)))
+                    if problem::kind(&problem) == "badNonce" && stale < STALE_NONCES =>
+                {
+                    stale += 1;
+                }
+                Err(order::Stop::Error(error)) => return Err(self.failure(&error)),
+            }
+        }
     }
 
     /// When the CA would have a certificate renewed; `None` where it does not say.

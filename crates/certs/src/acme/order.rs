@@ -40,15 +40,14 @@ pub(super) async fn carry_out(
     intent: &mut Intent,
     replaced: Option<&Certificate>,
     store: &dyn Store,
-    challenges: &dyn Challenges,
+    answered: &mut Answered<'_>,
 ) -> Result<Certificate, Stop> {
     let mut order = match left_off(account, intent).await? {
         Some(order) => order,
         None => begin(acme, account, intent, replaced, store).await?,
     };
     if order.state().status == OrderStatus::Pending {
-        let mut answered = Answered { challenges, names: Vec::new() };
-        prove(&mut order, &mut answered).await?;
+        prove(&mut order, answered).await?;
     }
     if order.state().status == OrderStatus::Ready {
         order.finalize_csr(&request(intent)?).await?;
@@ -134,9 +133,15 @@ async fn keep(intent: &Intent, store: &dyn Store) -> Result<(), Failure> {
 }
 
 /// Takes back what was answered, however the order ends.
-struct Answered<'a> {
+pub(super) struct Answered<'a> {
     challenges: &'a dyn Challenges,
     names: Vec<Hostname>,
+}
+
+impl<'a> Answered<'a> {
+    pub(super) fn new(challenges: &'a dyn Challenges) -> Self {
+        Self { challenges, names: Vec::new() }
+    }
 }
 
 impl Drop for Answered<'_> {
