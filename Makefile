@@ -44,10 +44,11 @@ demo: debian ## real servers, Tidegate in front of them, and what happens; DEMO=
 test: debian lint ## everything that needs neither Go nor a cluster
 	cargo test --workspace --quiet
 
-integration: debian ## with parts that Go fetches: the official suite's manifests, h2spec, gRPC, a real API server
+integration: debian ## with parts that Go fetches: the official suite's manifests, h2spec, gRPC, a CA for ACME, a real API server
 	cargo build --quiet --package tidegate
 	conformance/manifests.sh target/debug/tidegate
 	tools/http/integration.sh target/debug/tidegate
+	tools/certs/integration.sh
 	conformance/cluster/build.sh
 	for channel in standard experimental; do \
 	  TIDEGATE_APISERVER_BIN=$(CURDIR)/.cache/cluster/bin TIDEGATE_CRDS=$(CURDIR)/.cache/cluster/crds/$$channel \

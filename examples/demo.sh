@@ -53,12 +53,15 @@ try() {
 
 serve() {
   port vault; port orders; port customers; port broker; port web; port dns; port admin
-  cp -r examples/mixed examples/passthrough examples/tcp-and-udp "$scratch"
+  cp -r examples/mixed examples/passthrough examples/tcp-and-udp examples/certificates "$scratch"
   sed -i "s/127.0.0.1:8200/127.0.0.1:$vault/; s/127.0.0.1:1883/127.0.0.1:$broker/" "$scratch/mixed/services.yaml"
   sed -i "s/127.0.0.1:8080, \[::1\]:8080/127.0.0.1:$web/" "$scratch/mixed/services.yaml"
   sed -i "s/127.0.0.1:15432/127.0.0.1:$orders/; s/127.0.0.1:15433/127.0.0.1:$customers/" \
     "$scratch/passthrough/postgres.yaml"
   sed -i "s/127.0.0.1:1053/127.0.0.1:$dns/g" "$scratch/tcp-and-udp/dns.yaml"
+  sed -i "s/127.0.0.1:9004/127.0.0.1:$web/" "$scratch/certificates/notes.yaml"
+  # 443 is the port of another Gateway here.
+  sed -i "s/port: 443/port: 444/" "$scratch/certificates/gateway.yaml"
 
   # -rev: the server answers each line with the same line backwards.
   local server="openssl s_server -rev -quiet" of=examples/mixed/backend/vault.example.com
@@ -78,13 +81,15 @@ serve() {
   offset=8000
   until run_tidegate; do offset=$((offset + 100)); done
   tls=127.0.0.1:$((443 + offset)) postgres=127.0.0.1:$((5432 + offset)) udp_and_tcp=127.0.0.1:$((5300 + offset))
+  https=127.0.0.1:$((444 + offset))
   printf '\n%s$ %s%s\n' "$faint" "$command" "$plain"
   cat "$scratch/log"
 }
 
 # Fails where somebody has one of the ports.
 run_tidegate() {
-  command="tidegate run mixed passthrough tcp-and-udp --bind 127.0.0.1 --port-offset $offset --admin 127.0.0.1:$admin"
+  command="tidegate run mixed passthrough tcp-and-udp certificates --certs embedded --state state"
+  command+=" --bind 127.0.0.1 --port-offset $offset --admin 127.0.0.1:$admin"
   (cd "$scratch" && exec setsid $command --access-log access.log --drain 1s) 2> "$scratch/log" > /dev/null &
   local id=$!
   started+=("$id")
@@ -151,6 +156,22 @@ change() {
   cat "$scratch/access.log"
 }
 
+certificates() {
+  say "Certificates for the names on routes. This Gateway has no hostname and no certificate; the route has a name, and the"
+  echo "embedded CA made one for it. (It may as well be a public CA: --certs acme.)"
+  tidegate certs root --state "$scratch/state" > "$scratch/root.crt" 2> /dev/null
+  try "curl -sS --cacert $scratch/root.crt --connect-to ::$https https://notes.example.com/hello" 'the site got GET /hello'
+  say "A route with another name is moved into the folder, and a client that checks certificates asks until it is served."
+  sed '/^---/,$d; 4s/notes/blog/; s/notes.example/blog.example/' "$scratch/certificates/notes.yaml" > "$scratch/blog.yaml.new"
+  cat "$scratch/blog.yaml.new"
+  local began=${EPOCHREALTIME/[.,]/}
+  mv "$scratch/blog.yaml.new" "$scratch/certificates/blog.yaml"
+  until_true curl -fs -o /dev/null --cacert "$scratch/root.crt" --connect-to "::$https" https://blog.example.com/
+  say "It was served $(((${EPOCHREALTIME/[.,]/} - began) / 1000)) ms later, with a fresh certificate."
+  try "curl -sS --cacert $scratch/root.crt --connect-to ::$https https://blog.example.com/" 'the site got GET /'
+  try "tidegate certs list --state $scratch/state" blog.example.com
+}
+
 meaning() {
   say "Where would a connection go, and why? The manifests are enough to tell."
   try "tidegate explain examples/mixed --port 443 --sni vault.example.com" 'Service default/vault:8200'
@@ -166,6 +187,8 @@ meaning() {
 
   say "The other examples are accepted as they are."
   for example in examples/*/; do
+    # Its certificate is made when it is run, and missed until then.
+    [ "$example" = examples/certificates/ ] && continue
     tidegate check "$example" > /dev/null || fail "$example is not accepted"
     printf '%s ' "$(basename "$example")"
   done
@@ -175,6 +198,7 @@ meaning() {
 serve
 traffic
 change
+certificates
 meaning
 say "That was all."
 if [ "${DEMO:-}" = once ]; then exit; fi
@@ -184,6 +208,7 @@ cat <<TRY
   $(client "$tls" mqtt.example.com)
   $(client "$postgres" orders.db.example.com)
   curl -i --cacert examples/ca.crt --connect-to ::$tls https://shop.example.com/
+  curl -i --cacert $scratch/root.crt --connect-to ::$https https://blog.example.com/
   socat - TCP:$udp_and_tcp
   socat - UDP:$udp_and_tcp
   $tidegate status --admin 127.0.0.1:$admin

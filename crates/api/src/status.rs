@@ -38,6 +38,9 @@ pub enum ConditionType {
     AddressesAssigned,
     SupportedVersion,
     PartiallyInvalid,
+    /// Of our own, for listeners whose Gateway has an issuer.
+    #[serde(rename = "gateway.tidegate.io/CertificatesIssued")]
+    CertificatesIssued,
 }
 
 /// Every reason that a condition of ours can have.
@@ -48,6 +51,7 @@ pub enum Reason {
     AddressNotUsable,
     AddressesAssigned,
     BackendNotFound,
+    CertificatesIssued,
     ConfigurationChanged,
     Conflicted,
     HostnameConflict,
@@ -60,6 +64,7 @@ pub enum Reason {
     InvalidKind,
     InvalidParameters,
     InvalidRouteKinds,
+    IssuanceFailed,
     ListenersNotResolved,
     ListenersNotValid,
     NoConflicts,

@@ -113,6 +113,10 @@ pub struct ServerTls {
     pub client_certificates: Option<ClientCertificates>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minimum_version: Option<crate::TlsVersion>,
+    /// Whether a client is shown a certificate for the name it asks for or none: one that is still to be made is not
+    /// stood in for by that of another name.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub named_only: bool,
 }
 
 /// A certificate and what must be known of it without opening it.

@@ -17,7 +17,7 @@ use crate::net::descriptor_limit;
 use crate::observe::{AccessLog, Metrics, Recent};
 use crate::ports::{Ports, SocketState};
 use crate::shared::Shared;
-use crate::tls::TicketSecret;
+use crate::tls::{Challenges, TicketSecret};
 use crate::upstream::{Names, Resolver};
 use crate::worker::Worker;
 use crate::{Bounds, Settings};
@@ -127,6 +127,12 @@ impl Proxy {
     #[must_use]
     pub fn refused(&self) -> Recent {
         self.shared.journal.recent()
+    }
+
+    /// What is answered to CAs that want a name proved.
+    #[must_use]
+    pub fn challenges(&self) -> &Challenges {
+        &self.shared.challenges
     }
 
     /// Connections at this moment.

@@ -10,6 +10,7 @@ use crate::http::HttpEngine;
 use crate::observe::{Counters, Journal};
 use crate::snapshot::Snapshot;
 use crate::sources::Sources;
+use crate::tls::Challenges;
 use crate::{Bounds, Ending, Settings};
 
 pub(crate) struct Shared {
@@ -19,6 +20,8 @@ pub(crate) struct Shared {
     pub(crate) counters: Vec<Arc<Counters>>,
     pub(crate) journal: Journal,
     pub(crate) http: Box<dyn HttpEngine>,
+    /// Names that are being proved to a CA.
+    pub(crate) challenges: Challenges,
     /// Connections at this moment.
     active: AtomicUsize,
     pub(crate) sources: Sources,
@@ -36,6 +39,7 @@ impl Shared {
                 ..Snapshot::default()
             })),
             http,
+            challenges: Challenges::default(),
             active: AtomicUsize::new(0),
             sources: Sources::default(),
             flows: Arc::new(crate::udp::Shared::new(settings.workers, settings.bounds.udp_flows)),

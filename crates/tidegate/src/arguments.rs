@@ -1,5 +1,6 @@
 //! What can be written on the command line.
 
+mod certs;
 mod cluster;
 mod controller;
 mod proxy;
@@ -11,6 +12,10 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+use crate::arguments::certs::CERTS_EXAMPLES;
+pub(crate) use crate::arguments::certs::{
+    CertificateOptions, Certs, CertsCommand, CertsList, CertsPlan, CertsRoot, CertsSynth, IssuerChoice, Until,
+};
 pub(crate) use crate::arguments::cluster::InCluster;
 use crate::arguments::controller::CONTROLLER_EXAMPLES;
 pub(crate) use crate::arguments::controller::{Controller, LogLevel};
@@ -123,6 +128,9 @@ pub(crate) enum Command {
     /// Say what changes for traffic between two sets of manifests
     #[command(after_help = DIFF_EXAMPLES)]
     Diff(Diff),
+    /// Certificates for the names on routes: what would be asked for, what there is, and the root of the embedded CA
+    #[command(after_help = CERTS_EXAMPLES)]
+    Certs(Certs),
     /// Print the version and the version of Gateway API
     #[command(after_help = VERSION_EXAMPLES)]
     Version(Version),

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod ask;
+mod certs;
 mod check;
 mod cluster;
 mod conditions;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Command::Refused(options) => ask::refused(options, &mut terminal),
         Command::Check(options) => check::run(options, &mut terminal),
         Command::Explain(options) => explain::run(options, &mut terminal),
+        Command::Certs(options) => certs::run(options, &mut terminal),
         Command::Diff(options) => diff::run(options, &mut terminal),
         Command::Version(options) => manual::version(options, &mut terminal),
         Command::Completions(options) => manual::completions(options, &mut terminal),

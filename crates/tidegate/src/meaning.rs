@@ -9,6 +9,7 @@ use tidegate_api::listener::Listener;
 use tidegate_api::refs::GATEWAY_GROUP;
 use tidegate_api::status::{Condition, ParentRefStatus, Status};
 use tidegate_api::{Kind, Object, ObjectKey};
+use tidegate_certs::Picture;
 use tidegate_plan::{ListenerId, ObjectName, RouteId, RouteKind};
 use tidegate_translate::{Attachment, Change, Delta, Resources, Settings, Translation, Translator};
 
@@ -22,6 +23,8 @@ pub(crate) struct Meaning {
     settings: Settings,
     /// What a data plane has said about objects; it goes before what translation could know.
     pub(crate) served: BTreeMap<ObjectKey, Arc<Status>>,
+    /// What there is of certificates, where somebody keeps them.
+    pub(crate) issuance: Option<Arc<Picture>>,
     /// When conditions changed, where somebody looks at a clock.
     times: Times,
 }
@@ -48,7 +51,14 @@ impl Meaning {
     pub(crate) fn new(manifests: Manifests, settings: Settings) -> Self {
         let mut translator = Translator::new(settings.clone());
         translator.apply(manifests.resources().iter().map(Change::Upsert));
-        Self { manifests, translator, settings, served: BTreeMap::new(), times: Times::default() }
+        Self {
+            manifests,
+            translator,
+            settings,
+            served: BTreeMap::new(),
+            issuance: None,
+            times: Times::default(),
+        }
     }
 
     /// Takes in what a change of manifests changed.

@@ -43,6 +43,11 @@ fn http() {
 }
 
 #[test]
+fn certificates() {
+    run_as_written("certificates");
+}
+
+#[test]
 fn grpc() {
     run_as_written("grpc");
 }

@@ -21,7 +21,9 @@ fn tidegate(arguments: &str) -> (i32, String, String) {
 fn examples() -> Vec<String> {
     let folders =
         fs::read_dir(EXAMPLES).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
-    folders.map(|path| path.file_name().unwrap().to_str().unwrap().to_owned()).collect()
+    let names = folders.map(|path| path.file_name().unwrap().to_str().unwrap().to_owned());
+    // Its Secret is made when it is run, and missed until then.
+    names.filter(|name| name != "certificates").collect()
 }
 
 #[test]

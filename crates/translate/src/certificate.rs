@@ -9,6 +9,7 @@ use tidegate_plan::ObjectName;
 use crate::conditions::{Fault, kind_name};
 use crate::credentials::KeyMaterial;
 use crate::lookup::{Lookup, Referent, Referrer, not_permitted};
+use crate::resources::ISSUED_BY;
 
 /// The Secret that a reference names, its own namespace being the default.
 pub(crate) fn secret_name(reference: &SecretReference, namespace: &str) -> ObjectName {
@@ -41,4 +42,16 @@ pub(crate) fn resolve(
         .credentials()
         .key(secret)
         .map_err(|error| Fault::new(invalid, format!("Secret {name} cannot be used: {error}")))
+}
+
+/// What an issuer of ours put into further Secrets for want of room in this one. Who can write them can write the
+/// Secret itself: they are in its namespace.
+pub(crate) fn beside(secret: &ObjectName, lookup: &Lookup<'_>) -> Vec<Arc<KeyMaterial>> {
+    let further = lookup.certificates_of(secret);
+    further.into_iter().filter_map(|secret| lookup.credentials().key(secret).ok()).collect()
+}
+
+/// Whether an issuer of ours made it, for the names it has and no others.
+pub(crate) fn is_issued(secret: &ObjectName, lookup: &Lookup<'_>) -> bool {
+    lookup.secret(secret).is_some_and(|secret| secret.meta.annotation(ISSUED_BY).is_some())
 }

@@ -33,7 +33,7 @@ impl IssuerView {
 }
 
 /// The issuer of a Gateway, if it has one, and what is wrong with what was written about it.
-pub(crate) fn of(gateway: &Gateway) -> (Option<IssuerView>, Vec<String>) {
+pub(crate) fn of(gateway: &Gateway, default: Option<&Issuer>) -> (Option<IssuerView>, Vec<String>) {
     let mut notes = Vec::new();
     let issuer = match gateway.meta.annotation(ISSUER) {
         Some("acme") => Some(Issuer::Acme),
@@ -42,7 +42,7 @@ pub(crate) fn of(gateway: &Gateway) -> (Option<IssuerView>, Vec<String>) {
             notes.push(format!("annotation {ISSUER} is `{other}`; write acme or embedded"));
             None
         }
-        None => cert_manager(gateway),
+        None => cert_manager(gateway).or_else(|| default.cloned()),
     };
     let Some(issuer) = issuer else { return (None, notes) };
     let mut domains = Vec::new();

@@ -27,6 +27,7 @@ pub(crate) enum Dependency {
     TlsPoliciesOf(ObjectName),
     TrafficPoliciesOf(ObjectName),
     EndpointSlicesOf(ObjectName),
+    CertificatesOf(ObjectName),
     /// What became of a Gateway, not the object.
     GatewayView(ObjectName),
     DefaultGateways,
@@ -44,6 +45,7 @@ pub(crate) fn touched(object: &Object) -> Vec<Dependency> {
         Object::BackendTlsPolicy(_) => touched.extend(of_targets(Dependency::TlsPoliciesOf)),
         Object::XBackendTrafficPolicy(_) => touched.extend(of_targets(Dependency::TrafficPoliciesOf)),
         Object::EndpointSlice(_) => touched.extend(of_targets(Dependency::EndpointSlicesOf)),
+        Object::Secret(_) => touched.extend(of_targets(Dependency::CertificatesOf)),
         _ => {}
     }
     touched
@@ -149,6 +151,12 @@ impl<'a> Lookup<'a> {
     pub(crate) fn endpoint_slices_of(&self, service: &ObjectName) -> Vec<&'a Arc<EndpointSlice>> {
         self.saw(Dependency::EndpointSlicesOf(service.clone()));
         self.resources.endpoint_slices_of(service).collect()
+    }
+
+    /// The Secrets that hold further certificates for this one.
+    pub(crate) fn certificates_of(&self, secret: &ObjectName) -> Vec<&'a Arc<Secret>> {
+        self.saw(Dependency::CertificatesOf(secret.clone()));
+        self.resources.certificates_of(secret).collect()
     }
 
     pub(crate) fn credentials(&self) -> &'a Credentials {

@@ -19,6 +19,12 @@ pub type Objects<T> = BTreeMap<ObjectName, Arc<T>>;
 /// The label by which an EndpointSlice names its Service.
 const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
 
+/// The annotation by which a Secret with a certificate names the listener's Secret that had no room for it.
+pub const CERTIFICATE_OF: &str = "gateway.tidegate.io/certificate-of";
+
+/// The annotation by which a Secret that we made names its issuer.
+pub const ISSUED_BY: &str = "gateway.tidegate.io/issued-by";
+
 macro_rules! resources {
     ($($variant:ident, $field:ident: $type:ty;)+) => {
         #[derive(Clone, Debug, Default)]
@@ -111,6 +117,11 @@ impl Resources {
         names(&self.index.endpoint_slices, service).filter_map(|name| self.endpoint_slices.get(name))
     }
 
+    /// The Secrets that hold further certificates for this one.
+    pub fn certificates_of(&self, secret: &ObjectName) -> impl Iterator<Item = &Arc<Secret>> {
+        names(&self.index.certificates, secret).filter_map(|name| self.secrets.get(name))
+    }
+
     /// The grants that a namespace gives.
     pub fn grants_in(&self, namespace: &str) -> impl Iterator<Item = &Arc<ReferenceGrant>> {
         let first = ObjectName::new(namespace, "");
@@ -134,6 +145,7 @@ struct Index {
     tls_policies: NamesBy,
     traffic_policies: NamesBy,
     endpoint_slices: NamesBy,
+    certificates: NamesBy,
 }
 
 impl Index {
@@ -165,6 +177,7 @@ impl Index {
             Kind::BackendTlsPolicy => Some(&mut self.tls_policies),
             Kind::XBackendTrafficPolicy => Some(&mut self.traffic_policies),
             Kind::EndpointSlice => Some(&mut self.endpoint_slices),
+            Kind::Secret => Some(&mut self.certificates),
             _ => None,
         }
     }
@@ -200,6 +213,10 @@ pub(crate) fn targets(object: &Object) -> Vec<ObjectName> {
                 .map(|service| ObjectName::new(Arc::clone(namespace), service.as_str()))
                 .into_iter()
                 .collect()
+        }
+        Object::Secret(secret) => {
+            let of = secret.meta.annotation(CERTIFICATE_OF);
+            of.map(|of| ObjectName::new(Arc::clone(namespace), of)).into_iter().collect()
         }
         _ => Vec::new(),
     }

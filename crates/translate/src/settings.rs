@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::translation::Issuer;
+
 pub const CONTROLLER_NAME: &str = "gateway.tidegate.io/controller";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,6 +13,8 @@ pub struct Settings {
     pub channel: Channel,
     /// The Gateway API CRDs that are installed; `None` where there are none to ask, as in a folder.
     pub bundle: Option<Vec<BundleVersion>>,
+    /// Who makes certificates for Gateways that do not say.
+    pub issuer: Option<Issuer>,
     /// Ports that listeners cannot have because Tidegate itself answers there.
     pub reserved_ports: Vec<u16>,
 }
@@ -24,6 +28,7 @@ impl Settings {
             source: Source::Folder,
             channel: Channel::Experimental,
             bundle: None,
+            issuer: None,
             reserved_ports: Vec::new(),
         }
     }

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use bytes::Bytes;
 use http::header;
 use http::request::Parts;
 use http::{HeaderMap, Request, Response, Version};
@@ -71,6 +72,10 @@ async fn answer(
     if let Some(tunnel) = &tunnel {
         tunnel.settle(&mut parts);
     }
+    if let Some(proof) = proof(exchange, &parts) {
+        exchange.ends(Ending::Answered, None);
+        return Ok(Response::new(Body::from(Bytes::from(proof.as_bytes().to_vec()))));
+    }
     let found = find(exchange, &parts)?;
     if !exchange.tie.was_let_in_by(&found.listener) {
         // Nobody may go on under rules for client certificates that are no longer those of the listener.
@@ -95,6 +100,11 @@ async fn answer(
         found.prepared.chain.on_response(response.headers_mut(), &passage);
     }
     Ok(response)
+}
+
+/// What a CA looks for that wants a name proved: it asks before there are routes for the name, or whatever they say.
+fn proof(exchange: &Exchange, parts: &Parts) -> Option<Arc<str>> {
+    exchange.home.kit.proof(request::host_text(&parts.headers)?, parts.uri.path())
 }
 
 /// Asks the newest plan.

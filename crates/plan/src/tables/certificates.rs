@@ -5,12 +5,14 @@ use std::fmt;
 use crate::tables::few::Few;
 use crate::tables::map::{Key, SharedMap, hash_bytes};
 use crate::tables::text::Text;
-use crate::{Certificate, Name};
+use crate::{Certificate, Name, ServerTls};
 
 /// The names of the certificates with the indices of those that have each, in their order.
 #[derive(Clone, Default)]
 pub struct Certificates {
     count: usize,
+    /// Whether only those that name the server may be shown.
+    named_only: bool,
     exact: SharedMap<Text, Few<usize>>,
     /// By what follows the `*.`, which here stands for one label: that is how clients read certificates.
     wildcard: SharedMap<Text, Few<usize>>,
@@ -18,10 +20,11 @@ pub struct Certificates {
 
 impl Certificates {
     #[must_use]
-    pub fn new(certificates: &[Certificate]) -> Self {
-        let mut all = Self { count: certificates.len(), ..Self::default() };
+    pub fn new(tls: &ServerTls) -> Self {
+        let ServerTls { certificates, named_only, .. } = tls;
+        let mut all = Self { count: certificates.len(), named_only: *named_only, ..Self::default() };
         // With one certificate there is nothing to choose.
-        if certificates.len() < 2 {
+        if certificates.len() < 2 && !named_only {
             return all;
         }
         for (index, certificate) in certificates.iter().enumerate() {
@@ -38,14 +41,15 @@ impl Certificates {
     }
 
     /// The indices of those that may be shown, the best first: those that name the server, then those with a
-    /// wildcard for it; where there are neither, all. A client that cannot use the first, for want of its type of
-    /// key, is shown the next.
+    /// wildcard for it; where there are neither, all, or none where only those may be. A client that names nobody may
+    /// be shown any. One that cannot use the first, for want of its type of key, is shown the next.
     pub fn ranked(&self, name: Option<&Name<'_>>) -> impl Iterator<Item = usize> {
         let (exact, wildcard) = match name {
-            Some(name) if self.count > 1 => self.named(name.as_bytes()),
+            Some(name) if self.count > 1 || self.named_only => self.named(name.as_bytes()),
             _ => (None, None),
         };
-        let others = if exact.is_some() || wildcard.is_some() { 0 } else { self.count };
+        let is_named = exact.is_some() || wildcard.is_some() || (self.named_only && name.is_some());
+        let others = if is_named { 0 } else { self.count };
         let named = exact.into_iter().chain(wildcard).flat_map(Few::iter).copied();
         named.chain(0..others)
     }
@@ -79,6 +83,11 @@ mod tests {
     use super::*;
     use crate::{BlobId, Hostname, ObjectName};
 
+    fn tls(certificates: &[&[&str]]) -> ServerTls {
+        let certificates = certificates.iter().map(|names| certificate(names)).collect();
+        ServerTls { certificates, ..ServerTls::default() }
+    }
+
     fn certificate(names: &[&str]) -> Certificate {
         Certificate {
             id: BlobId(names.concat().into()),
@@ -90,12 +99,12 @@ mod tests {
 
     #[test]
     fn equals_keep_their_order_and_less_specific_ones_come_behind() {
-        let certificates = Certificates::new(&[
-            certificate(&["other.example.com"]),
-            certificate(&["*.example.com"]),
-            certificate(&["a.example.com", "*.example.com"]),
-            certificate(&["a.example.com"]),
-        ]);
+        let certificates = Certificates::new(&tls(&[
+            &["other.example.com"],
+            &["*.example.com"],
+            &["a.example.com", "*.example.com"],
+            &["a.example.com"],
+        ]));
         let ranked = |name: Option<&str>| -> Vec<usize> {
             certificates.ranked(name.and_then(Name::from_sni).as_ref()).collect()
         };
@@ -103,7 +112,20 @@ mod tests {
         assert_eq!(ranked(Some("b.example.com")), [1, 2]);
         assert_eq!(ranked(Some("a.b.example.com")), [0, 1, 2, 3]);
         assert_eq!(ranked(None), [0, 1, 2, 3]);
-        assert_eq!(Certificates::new(&[certificate(&["a.example.com"])]).ranked(None).count(), 1);
-        assert_eq!(Certificates::new(&[]).ranked(None).count(), 0);
+        assert_eq!(Certificates::new(&tls(&[&["a.example.com"]])).ranked(None).count(), 1);
+        assert_eq!(Certificates::new(&tls(&[])).ranked(None).count(), 0);
+    }
+
+    #[test]
+    fn where_names_count_alone_nobody_is_shown_the_certificate_of_another() {
+        for all in
+            [&[&["a.example.com", "*.b.example.com"][..]][..], &[&["a.example.com"], &["*.b.example.com"]]]
+        {
+            let certificates = Certificates::new(&ServerTls { named_only: true, ..tls(all) });
+            let shown = |name: &str| certificates.ranked(Name::from_sni(name).as_ref()).count();
+            assert_eq!((shown("a.example.com"), shown("x.b.example.com")), (1, 1));
+            assert_eq!((shown("b.example.com"), shown("x.y.b.example.com")), (0, 0));
+            assert_eq!(certificates.ranked(None).count(), all.len(), "a client that names nobody");
+        }
     }
 }

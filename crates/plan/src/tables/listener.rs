@@ -132,10 +132,7 @@ impl ListenerTable {
 }
 
 fn certificates(listener: &Listener) -> Certificates {
-    listener
-        .handling
-        .server_tls()
-        .map_or_else(Certificates::default, |tls| Certificates::new(&tls.certificates))
+    listener.handling.server_tls().map_or_else(Certificates::default, Certificates::new)
 }
 
 const fn carries(handling: &Handling, kind: RouteKind) -> bool {

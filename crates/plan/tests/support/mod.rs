@@ -72,7 +72,7 @@ pub fn certificates(names: &[&[&str]]) -> ServerTls {
         not_after: 0,
     };
     let certificates = names.iter().enumerate().map(certificate).collect();
-    ServerTls { certificates, client_certificates: None, minimum_version: None }
+    ServerTls { certificates, ..ServerTls::default() }
 }
 
 pub trait ChangeListener {

@@ -84,6 +84,10 @@ impl<S: Stream> Session<S> {
         }
         let sni = hello.server_name.as_ref().map(SniName::as_str);
         let hello = tidegate_plan::Hello { sni, alpn: &protocols[..count] };
+        // A CA asks before there is a certificate, so that no listener can be asked first.
+        if let Some(config) = world.challenges.of_hello(&hello) {
+            return Ok(Some(Treatment::Challenge(config)));
+        }
         self.admit(Some(hello), world).map(Some)
     }
 
@@ -154,6 +158,10 @@ impl<S: Stream> Session<S> {
         match treatment {
             Treatment::PassThrough => self.dial(world, bytes),
             Treatment::Http => Ok(Step::Stay(Next::HandOver(HandOver::Http))),
+            Treatment::Challenge(config) => {
+                let read = bytes.into_vec(world.scratch);
+                Ok(Step::Stay(Next::HandOver(HandOver::Challenge { config, read })))
+            }
             Treatment::Https(version) => {
                 let config = config()?;
                 let listener = self.facts.listener.clone().ok_or(Ending::Refused(Reason::NoListener))?;
@@ -177,10 +185,11 @@ impl<S: Stream> Session<S> {
 }
 
 /// What the plan makes of a connection.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Treatment {
     PassThrough,
     Terminate,
     Http,
     Https(HttpVersion),
+    Challenge(Arc<rustls::ServerConfig>),
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tidegate_plan::{HttpVersion, ListenerHandle};
 
-/// A connection that carries HTTP.
+/// A connection that carries HTTP, or nothing but a handshake.
 #[derive(Debug)]
 pub(crate) enum HandOver {
     /// Without TLS; nothing was read.
@@ -17,4 +17,6 @@ pub(crate) enum HandOver {
         /// All that was read.
         read: Vec<u8>,
     },
+    /// A CA wants a name proved: the handshake is all there is.
+    Challenge { config: Arc<rustls::ServerConfig>, read: Vec<u8> },
 }

@@ -18,6 +18,7 @@ use crate::engine::stream::{Network, Pipes, Stream};
 use crate::engine::wheel::Tick;
 use crate::observe::{Counters, Journal, Side};
 use crate::snapshot::Snapshot;
+use crate::tls::Challenges;
 use crate::upstream::Random;
 use crate::{Bounds, Ending};
 
@@ -66,6 +67,7 @@ pub(crate) struct World<'w, N, P> {
     pub(crate) bounds: &'w Bounds,
     pub(crate) counters: &'w Counters,
     pub(crate) journal: &'w Journal,
+    pub(crate) challenges: &'w Challenges,
     pub(crate) random: &'w mut Random,
     /// The number of the worker.
     pub(crate) worker: usize,

@@ -41,6 +41,12 @@ impl HttpKit {
         Arc::clone(&self.shared.snapshot.load().bounds)
     }
 
+    /// What a CA is answered that asks for the proof of a name.
+    #[must_use]
+    pub fn proof(&self, host: &str, path: &str) -> Option<Arc<str>> {
+        self.shared.challenges.of_request(host, path)
+    }
+
     /// A number by chance, of no use as a secret.
     #[must_use]
     pub fn random(&self) -> u64 {

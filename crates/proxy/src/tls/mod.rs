@@ -1,6 +1,7 @@
 //! TLS as bytes to bytes: a codec for either side of a connection, and the configurations it works by, made of the
 //! plan. Nothing here knows a socket, and nothing here decides where a connection goes.
 
+mod challenges;
 mod client;
 mod client_certificates;
 mod codec;
@@ -19,6 +20,7 @@ use rustls::crypto::CryptoProvider;
 use rustls::version::{TLS12, TLS13};
 use tidegate_plan::TlsVersion;
 
+pub use self::challenges::Challenges;
 pub(crate) use self::client::{Client, Identity};
 pub(crate) use self::codec::Codec;
 pub(crate) use self::error::TlsError;

@@ -64,7 +64,7 @@ fn resolver(
     if keys.iter().all(Option::is_none) {
         return Err(Reason::NoCertificate);
     }
-    Ok(Resolver { certificates: Certificates::new(&tls.certificates), keys })
+    Ok(Resolver { certificates: Certificates::new(tls), keys })
 }
 
 /// What the plan takes for HTTP; bytes in TLS have no name.

@@ -72,6 +72,7 @@ impl Kit {
             bounds: &self.snapshot.bounds,
             counters: &self.shared.counters[self.number],
             journal: &self.shared.journal,
+            challenges: &self.shared.challenges,
             random: &mut self.random,
             worker: self.number,
             instant: self.now,

@@ -1,15 +1,21 @@
 //! The end of a connection: what is written down of it, or who takes it over.
 
-use std::time::SystemTime;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use rustix::event::epoll;
+use tokio::io::AsyncWriteExt;
+use tokio_rustls::TlsAcceptor;
 
 use super::Worker;
 use crate::Ending;
 use crate::engine::{Facts, HandOver, Session};
-use crate::http::{ConnectionPlace, HttpConnection, Https};
+use crate::http::{ConnectionPlace, HttpConnection, Https, Rewound};
 use crate::net::TcpStream;
 use crate::observe::{Record, Refused, Tls};
+
+/// For a handshake with a CA.
+const PROOF: Duration = Duration::from_secs(10);
 
 impl Worker {
     pub(super) fn over(&mut self, session: Session<TcpStream>, ending: Ending) {
@@ -90,6 +96,10 @@ impl Worker {
         };
         let tls = match what {
             HandOver::Http => None,
+            HandOver::Challenge { config, read } => {
+                tokio::task::spawn_local(prove(stream, read, config, place));
+                return;
+            }
             HandOver::Https { listener, config, version, read } => {
                 Some(Https { listener, config, version, read })
             }
@@ -97,6 +107,20 @@ impl Worker {
         let connection = HttpConnection { stream, client: from, local, tls, place };
         tokio::task::spawn_local(self.http.serve(connection));
     }
+}
+
+/// Shows the certificate that a CA looks for, and nothing else.
+async fn prove(
+    stream: tokio::net::TcpStream,
+    read: Vec<u8>,
+    config: Arc<rustls::ServerConfig>,
+    _place: ConnectionPlace,
+) {
+    let _ = tokio::time::timeout(PROOF, async {
+        let mut shown = TlsAcceptor::from(config).accept(Rewound::new(read, stream)).await?;
+        shown.shutdown().await
+    })
+    .await;
 }
 
 pub(crate) fn record<'a>(

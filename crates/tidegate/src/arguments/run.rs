@@ -12,13 +12,14 @@ use tidegate_http::Options as HttpOptions;
 use tidegate_http::networks::Network;
 use tidegate_proxy::{Bounds, Settings};
 
-use crate::arguments::{CheckFormat, InCluster, TextFormat};
+use crate::arguments::{CertificateOptions, CheckFormat, InCluster, TextFormat};
 
 pub(crate) const RUN_EXAMPLES: &str = "\
 Examples:
   tidegate run manifests/                          serve a folder and follow its changes
   tidegate run manifests/ --dry-run                say what would be served, and end
   tidegate run manifests/ --port-offset 8000 --bind 127.0.0.1    try it without root: 443 is 8443
+  tidegate run manifests/ --certs embedded --state state/        certificates for the names on routes
   tidegate run /etc/tidegate --health 0.0.0.0:9901 --access-log /var/log/tidegate.log
 
 Signals: TERM and INT drain and end, a second one ends at once; HUP reads all files again and reopens the access log.
@@ -87,6 +88,8 @@ pub(crate) struct Run {
     /// Name the reason in a header of every error answer
     #[arg(long)]
     error_reasons: bool,
+    #[command(flatten)]
+    pub(crate) certificates: CertificateOptions,
     #[command(flatten)]
     bounds: BoundOptions,
 }

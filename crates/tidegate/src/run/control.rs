@@ -12,9 +12,11 @@ use tidegate_proxy::SocketState;
 use tidegate_translate::Change;
 use tokio::sync::watch as latest;
 
+use crate::certs::demand;
 use crate::conditions::{self, Health};
 use crate::meaning::Meaning;
 use crate::output::Error;
+use crate::run::certificates::Certificates;
 use crate::run::live::Live;
 use crate::run::log::Log;
 use crate::run::programmed;
@@ -32,6 +34,8 @@ pub(crate) struct Control {
     signals: Signals,
     socket_changes: latest::Receiver<u64>,
     sockets: Vec<SocketState>,
+    /// `None` where nobody makes certificates here.
+    certificates: Option<Certificates>,
     /// When to try again what could not be read because the machine had nothing left to read with.
     unread: Option<Instant>,
 }
@@ -46,18 +50,27 @@ enum Event {
     Files(io::Result<Events>),
     Unread,
     Sockets,
+    Certificates,
     Hangup,
     End,
 }
 
 impl Control {
-    pub(crate) fn new(live: Arc<Live>, watcher: Option<Watcher>, log: Log, signals: Signals) -> Self {
+    pub(crate) fn new(
+        live: Arc<Live>,
+        watcher: Option<Watcher>,
+        certificates: Option<Certificates>,
+        log: Log,
+        signals: Signals,
+    ) -> Self {
         let socket_changes = live.proxy.changes();
-        Self { live, watcher, log, signals, socket_changes, sockets: Vec::new(), unread: None }
+        let sockets = Vec::new();
+        Self { live, watcher, log, signals, socket_changes, sockets, certificates, unread: None }
     }
 
     /// Has the data plane serve the manifests as they were read, and waits until it has tried all sockets.
     pub(crate) async fn start(&mut self) {
+        self.first_certificates().await;
         {
             let meaning = self.live.meaning();
             let plan = &meaning.translation().plan;
@@ -89,6 +102,28 @@ impl Control {
         }
     }
 
+    /// Those of a store are there before anybody is served, and so are those that can be made at once.
+    async fn first_certificates(&mut self) {
+        let Some(certificates) = &mut self.certificates else { return };
+        let provide = |certificates: &mut Certificates| {
+            let mut meaning = self.live.meaning();
+            let picture = certificates.picture();
+            let changes = meaning.manifests.provide(certificates.secrets(&picture));
+            meaning.issuance = Some(picture);
+            meaning.take(changes);
+            certificates.want(demand::of(&meaning));
+        };
+        provide(certificates);
+        let made = async {
+            while !certificates.is_settled() {
+                certificates.changed().await;
+            }
+        };
+        // Whoever takes longer is waited for while the rest is served.
+        let _ = tokio::time::timeout(PATIENCE, made).await;
+        provide(certificates);
+    }
+
     fn all_tried(&self) -> bool {
         sockets::all_tried(&self.live.meaning().translation().plan, &self.live.proxy.sockets())
     }
@@ -110,6 +145,7 @@ impl Control {
                     self.read(Manifests::read_again);
                 }
                 Event::Sockets => self.sockets_changed(),
+                Event::Certificates => self.certificates_changed(),
                 Event::Hangup => {
                     self.log.info("read-again", "SIGHUP: all files are read again");
                     self.live.proxy.reopen_log();
@@ -121,7 +157,13 @@ impl Control {
     }
 
     async fn event(&mut self) -> Event {
-        let Self { watcher, signals, socket_changes, unread, .. } = self;
+        let Self { watcher, signals, socket_changes, certificates, unread, .. } = self;
+        let certificates = async {
+            match certificates {
+                Some(certificates) => certificates.changed().await,
+                None => std::future::pending().await,
+            }
+        };
         let files = async {
             match watcher {
                 Some(watcher) => watcher.next().await,
@@ -138,6 +180,7 @@ impl Control {
         tokio::select! {
             events = files => Event::Files(events),
             () = unread => Event::Unread,
+            () = certificates => Event::Certificates,
             Ok(()) = socket_changes.changed() => Event::Sockets,
             _ = hangup.recv() => Event::Hangup,
             _ = interrupt.recv() => Event::End,
@@ -184,15 +227,7 @@ impl Control {
             None => read(&mut meaning.manifests, &mut Unwatched),
         };
         if !update.changes.is_empty() {
-            let described = describe(&update.changes);
-            let delta = meaning.take(update.changes);
-            live.proxy.apply(&meaning.translation().plan, &delta.fragments, &delta.endpoints);
-            let took = start.elapsed();
-            live.changes.fetch_add(1, Relaxed);
-            self.log.info("applied", format_args!("{described} in {:.1} ms", took.as_secs_f64() * 1000.0));
-            self.sockets = live.proxy.sockets();
-            let changed = programmed::update(&mut meaning, &self.sockets, &delta.statuses);
-            self.tell(&mut meaning, delta.statuses.into_iter().chain(changed).collect());
+            self.apply(&mut meaning, update.changes, start);
         }
         for failure in &update.failures {
             self.log.error("unreadable", failure);
@@ -210,6 +245,46 @@ impl Control {
         for (folder, error) in self.watcher.iter_mut().flat_map(Watcher::failures) {
             self.log.error("unwatched", format_args!("{} cannot be watched: {error}", folder.display()));
         }
+    }
+
+    fn apply(&mut self, meaning: &mut Meaning, changes: Vec<Change>, start: Instant) {
+        let live = Arc::clone(&self.live);
+        let described = describe(&changes);
+        let delta = meaning.take(changes);
+        live.proxy.apply(&meaning.translation().plan, &delta.fragments, &delta.endpoints);
+        let took = start.elapsed();
+        live.changes.fetch_add(1, Relaxed);
+        self.log.info("applied", format_args!("{described} in {:.1} ms", took.as_secs_f64() * 1000.0));
+        self.sockets = live.proxy.sockets();
+        let changed = programmed::update(meaning, &self.sockets, &delta.statuses);
+        self.tell(meaning, delta.statuses.into_iter().chain(changed).collect());
+        if let Some(certificates) = &self.certificates {
+            certificates.want(demand::of(meaning));
+        }
+    }
+
+    fn certificates_changed(&mut self) {
+        let start = Instant::now();
+        let Some(certificates) = &mut self.certificates else { return };
+        let picture = certificates.picture();
+        let secrets = certificates.secrets(&picture);
+        let live = Arc::clone(&self.live);
+        let mut meaning = live.meaning();
+        let before = meaning.issuance.replace(Arc::clone(&picture));
+        let failure = picture
+            .last_failure
+            .as_ref()
+            .filter(|_| before.is_none_or(|before| before.failures != picture.failures));
+        if let Some(failure) = failure {
+            self.log.warning("certificate", failure);
+        }
+        let changes = meaning.manifests.provide(secrets);
+        if !changes.is_empty() {
+            self.apply(&mut meaning, changes, start);
+        }
+        let keys = programmed::all(&meaning);
+        let changed = programmed::update(&mut meaning, &self.sockets, &keys);
+        self.tell(&mut meaning, changed);
     }
 
     fn sockets_changed(&mut self) {

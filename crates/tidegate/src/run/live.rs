@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hyper::StatusCode;
+use tidegate_certs::Picture;
 use tidegate_proxy::Proxy;
 
 use crate::check::{findings, list, table};
@@ -49,8 +50,10 @@ impl Shown for Live {
         &self.proxy
     }
 
+    /// What there is to measure about manifests and certificates, to stand before what the data plane measures.
     fn metrics(&self) -> String {
-        format!(
+        let issuance = self.meaning().issuance.clone().unwrap_or_default();
+        let manifests = format!(
             "# HELP tidegate_manifest_changes Changes of manifests that were taken.\n\
              # TYPE tidegate_manifest_changes counter\n\
              tidegate_manifest_changes_total {}\n\
@@ -59,7 +62,8 @@ impl Shown for Live {
              tidegate_manifest_problems {}\n",
             self.changes.load(Relaxed),
             self.problems.load(Relaxed),
-        )
+        );
+        manifests + &of_certificates(&issuance)
     }
 
     fn answer(&self, question: &Question) -> Option<Answer> {
@@ -112,6 +116,35 @@ fn kept(meaning: &Meaning) -> String {
         }
         let _ = writeln!(text, "  {}", styled(STRONG, key));
         text.push_str(&paragraph(6, &why));
+    }
+    text
+}
+
+fn of_certificates(picture: &Picture) -> String {
+    let Picture { certificates, missing, orders, failures, in_flight, .. } = picture;
+    let mut text = format!(
+        "# HELP tidegate_certificate_orders Certificates that were asked for.\n\
+         # TYPE tidegate_certificate_orders counter\n\
+         tidegate_certificate_orders_total {orders}\n\
+         # HELP tidegate_certificate_failures Orders that came to nothing.\n\
+         # TYPE tidegate_certificate_failures counter\n\
+         tidegate_certificate_failures_total {failures}\n\
+         # HELP tidegate_certificate_orders_in_flight Orders on their way at this moment.\n\
+         # TYPE tidegate_certificate_orders_in_flight gauge\n\
+         tidegate_certificate_orders_in_flight {in_flight}\n\
+         # HELP tidegate_certificate_names_missing Names that are wanted and have no certificate.\n\
+         # TYPE tidegate_certificate_names_missing gauge\n\
+         tidegate_certificate_names_missing {}\n\
+         # HELP tidegate_certificate_not_after_seconds When a certificate ends, in seconds since 1970.\n\
+         # TYPE tidegate_certificate_not_after_seconds gauge\n",
+        missing.len(),
+    );
+    for (secret, certificate) in certificates {
+        // Names of objects and issuers have nothing in them that would have to be escaped.
+        text.push_str(&format!(
+            "tidegate_certificate_not_after_seconds{{namespace=\"{}\",secret=\"{}\",issuer=\"{}\"}} {}\n",
+            secret.namespace, secret.name, certificate.held.issuer, certificate.held.not_after
+        ));
     }
     text
 }

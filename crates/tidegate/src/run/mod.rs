@@ -1,6 +1,8 @@
 //! `tidegate run`: the manifests of a folder, served by this machine.
 
 pub(crate) mod admin;
+mod certificates;
+mod challenges;
 mod control;
 mod live;
 pub(crate) mod log;
@@ -20,10 +22,13 @@ use tidegate_proxy::{LogFormat as LineFormat, LogTarget, Proxy};
 use tidegate_translate::Settings;
 
 use crate::arguments::{AccessLog, LogFormat, Run};
+use crate::certs::default_issuer;
 use crate::check::findings;
 use crate::meaning::Meaning;
 use crate::output::{Error, Outcome, Terminal};
 use crate::run::admin::Answers;
+use crate::run::certificates::Certificates;
+use crate::run::challenges::DataPlane;
 use crate::run::control::Control;
 use crate::run::live::Live;
 use crate::run::log::Log;
@@ -105,7 +110,9 @@ async fn serve(options: &Run, terminal: &mut Terminal) -> Result<(Outcome, Arc<L
     if let Some(health) = health {
         admin::serve(health, Answers::Health, &live).map_err(failed("cannot serve --health"))?;
     }
-    let mut control = Control::new(Arc::clone(&live), watcher, log, signals);
+    let challenges = Arc::new(DataPlane::new(&live));
+    let certificates = Certificates::start(&options.certificates, challenges, log).await?;
+    let mut control = Control::new(Arc::clone(&live), watcher, certificates, log, signals);
     control.start().await;
     if options.log_format == LogFormat::Text {
         terminal.remark(&overview::render(&live.meaning(), &settings, Some(&live.proxy.sockets())));
@@ -139,7 +146,11 @@ pub(crate) fn access_log(
 /// Ports of Tidegate itself are none for listeners, which name theirs before the offset.
 fn translation_settings(options: &Run, own: &[SocketAddr]) -> Settings {
     let reserved = own.iter().filter_map(|address| address.port().checked_sub(options.port_offset));
-    Settings { reserved_ports: reserved.filter(|port| *port > 0).collect(), ..Settings::folder() }
+    Settings {
+        reserved_ports: reserved.filter(|port| *port > 0).collect(),
+        issuer: default_issuer(options.certificates.certs),
+        ..Settings::folder()
+    }
 }
 
 pub(crate) fn bind(address: SocketAddr, flag: &str) -> Result<TcpListener, Error> {

@@ -12,6 +12,7 @@ use tidegate_api::{Kind, ObjectKey};
 use tidegate_plan::{ListenerId, ObjectName, Plan};
 use tidegate_proxy::SocketState;
 
+use crate::certs::conditions;
 use crate::meaning::Meaning;
 use crate::run::sockets::{State, states};
 
@@ -30,11 +31,13 @@ pub(crate) fn update<'k>(
         let states = States::new(&meaning.translation().plan, sockets);
         let status = |key: &ObjectKey| {
             let status = meaning.translation().statuses.get(key)?;
-            Some(Arc::new(match &**status {
+            let mut status = match &**status {
                 Status::Gateway(status) => Status::Gateway(states.gateway(&key.name, status.clone())),
                 Status::ListenerSet(status) => Status::ListenerSet(states.set(&key.name, status.clone())),
                 other => other.clone(),
-            }))
+            };
+            conditions::add(&mut status, key, meaning);
+            Some(Arc::new(status))
         };
         keys.iter().map(|key| (key.clone(), status(key))).collect::<Vec<_>>()
     };

@@ -15,11 +15,12 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use serde_json::Value;
-use tidegate_api::{ObjectKey, Problem, Severity, render};
+use tidegate_api::{Kind, Object, ObjectKey, Problem, Severity, render};
+use tidegate_plan::ObjectName;
 use tidegate_translate::{Change, Resources};
 
 use crate::output::{Error, Terminal};
@@ -84,6 +85,16 @@ impl Manifests {
         // What came by standard input came once.
         work.read.extend(files.filter(|id| !work.gone.contains(id) && id.path() != "-").cloned());
         self.take(work, watch)
+    }
+
+    /// Takes the Secrets that we made in place of those before.
+    pub(crate) fn provide(&mut self, made: BTreeMap<ObjectKey, Object>) -> Vec<Change> {
+        self.objects.provide(made)
+    }
+
+    /// The Secrets that others wrote, be it wrongly.
+    pub(crate) fn foreign_secrets(&self) -> BTreeSet<ObjectName> {
+        self.objects.claimed(Kind::Secret).map(|key| key.name.clone()).collect()
     }
 
     fn take(&mut self, work: Work, watch: &mut dyn Watch) -> Update {

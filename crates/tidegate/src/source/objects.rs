@@ -50,6 +50,8 @@ pub(crate) struct Objects {
     members: BTreeMap<Arc<str>, usize>,
     /// What nobody wrote.
     added: BTreeSet<ObjectKey>,
+    /// Secrets of ours, used where nobody else wrote them.
+    made: BTreeMap<ObjectKey, Object>,
 }
 
 impl Objects {
@@ -86,6 +88,23 @@ impl Objects {
             self.settle(key, &mut open, &mut changes);
         }
         changes
+    }
+
+    /// Takes the Secrets that we made in place of those before, and says what that changes.
+    pub(crate) fn provide(&mut self, made: BTreeMap<ObjectKey, Object>) -> Vec<Change> {
+        let before = std::mem::replace(&mut self.made, made);
+        let mut open: BTreeSet<ObjectKey> = before.into_keys().chain(self.made.keys().cloned()).collect();
+        let mut changes = Vec::new();
+        while let Some(key) = open.pop_first() {
+            self.settle(key, &mut open, &mut changes);
+        }
+        changes
+    }
+
+    /// What somebody wrote of a kind, be it wrongly.
+    pub(crate) fn claimed(&self, kind: Kind) -> impl Iterator<Item = &ObjectKey> {
+        let first = ObjectKey { kind, name: ObjectName::new("", "") };
+        self.places.range(first..).map(|(key, _)| key).take_while(move |key| key.kind == kind)
     }
 
     /// Whether this entry is the one that counts for its object.
@@ -200,6 +219,7 @@ impl Objects {
             Kind::Namespace if self.members.contains_key(&key.name.name) => {
                 Some(namespace(Arc::clone(&key.name.name)))
             }
+            Kind::Secret if !self.places.contains_key(key) => self.made.get(key).cloned(),
             // A slice that was written under the same name goes first, also one that is wrong.
             Kind::EndpointSlice if !self.places.contains_key(key) => {
                 self.slices.get(&service_of(key)?)?.get(key).cloned()

@@ -287,7 +287,7 @@ fn read_tls(
         _ => {}
     }
     let mut tls = ServerTls::default();
-    let has_issuer = crate::issuer::of(gateway).0.is_some();
+    let has_issuer = crate::issuer::of(gateway, lookup.settings.issuer.as_ref()).0.is_some();
     read_certificates(listener, owner, has_issuer, lookup, view, &mut tls, faults);
     let ClientRule { rule, blobs, faults: mut client_faults, unusable } =
         client_rule(gateway, view.port, lookup);
@@ -325,6 +325,7 @@ fn read_certificates(
         let message = "the listener terminates TLS and has no tls.certificateRefs; name a Secret with `tls.crt` and `tls.key`";
         faults.push(Fault::new(Reason::InvalidCertificateRef, message));
     }
+    let mut all_issued = true;
     for (index, reference) in references.iter().enumerate() {
         let name = certificate::secret_name(reference, &owner.name.namespace);
         let resolved =
@@ -334,20 +335,30 @@ fn read_certificates(
             view.secret = Some(name.clone());
         }
         let is_awaited = has_issuer && view.secret.as_ref() == Some(&name);
+        let beside = if is_awaited { certificate::beside(&name, lookup) } else { Vec::new() };
         match resolved {
             Ok(key) => {
+                all_issued &= is_awaited && certificate::is_issued(&name, lookup);
                 tls.certificates.push(key.certificate.clone());
                 view.blobs.push(Arc::clone(&key.blob));
             }
+            // Where one Secret had no room for all names, what is left may be in those beside it.
+            Err(_) if !beside.is_empty() && lookup.secret(&name).is_none() => {}
             Err(_) if is_awaited && lookup.secret(&name).is_none() => faults.push(Fault::new(
                 Reason::InvalidCertificateRef,
                 format!("tls.certificateRefs[{index}]: Secret {name} does not exist yet; the Gateway's issuer is to make it"),
             )),
             Err(fault) => faults.push(fault.at(&format!("tls.certificateRefs[{index}]"))),
         }
+        for key in beside {
+            tls.certificates.push(key.certificate.clone());
+            view.blobs.push(Arc::clone(&key.blob));
+        }
     }
     if tls.certificates.is_empty() {
         view.refuse = Some(Refusal::NoCertificate);
+    } else {
+        tls.named_only = all_issued;
     }
 }
 

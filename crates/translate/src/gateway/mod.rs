@@ -75,7 +75,7 @@ pub(crate) fn view(gateway: &Gateway, lookup: &Lookup<'_>) -> Option<GatewayView
     for listener in listeners.iter().chain(sets.iter().flat_map(|set| &set.listeners)) {
         notes.extend(listener.notes.iter().cloned());
     }
-    let (issuer, issuer_notes) = crate::issuer::of(gateway);
+    let (issuer, issuer_notes) = crate::issuer::of(gateway, lookup.settings.issuer.as_ref());
     notes.extend(issuer_notes);
     let (parameters, parameters_fault) = match crate::parameters::of_gateway(gateway, class, lookup) {
         Ok(parameters) => (parameters, None),

@@ -18,6 +18,7 @@ use crate::engine::{Facts, Next, Scratch, Session, Tick, World};
 use crate::observe::{Counters, Journal, ListenerStats};
 use crate::serving::Serving;
 use crate::snapshot::Snapshot;
+use crate::tls::Challenges;
 use crate::upstream::{Backend, Place, Random};
 use crate::{Bounds, Ending, Settings};
 
@@ -121,6 +122,7 @@ impl Stage {
             bounds: &self.bounds,
             counters: &self.counters,
             journal: &self.journal,
+            challenges: &Challenges::default(),
             random: &mut self.random,
             worker: 0,
             now: Tick::at(self.passed),

@@ -1,0 +1,227 @@
+//! The state on which decisions rest, and what orders do to it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use tidegate_plan::{Hostname, ObjectName};
+
+use crate::backoff::{self, Setback};
+use crate::ledger::Charge;
+use crate::{Demand, Held, Issuer, Ledger, Policies, Seconds, Suggestion, registered_domain};
+
+/// How long an issuer is left alone that said that somebody asked too much.
+const LIMITED: Seconds = 600;
+
+#[derive(Clone, Debug, Default)]
+pub struct Book {
+    pub(crate) held: BTreeMap<ObjectName, Held>,
+    /// On their way, by the Secret they are for.
+    pub(crate) orders: BTreeMap<ObjectName, Order>,
+    pub(crate) ledger: Ledger,
+    /// When a name was first wanted that nothing covers yet.
+    pub(crate) seen: BTreeMap<(ObjectName, Hostname), Seconds>,
+}
+
+/// A certificate to be asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Order {
+    pub secret: ObjectName,
+    pub target: ObjectName,
+    pub issuer: Issuer,
+    pub names: Vec<Hostname>,
+    /// The names on whose account it is asked for; the others are in the certificate that it replaces.
+    pub asked: Vec<Hostname>,
+    pub why: Why,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Why {
+    /// There is one, and its time has come.
+    Renewal,
+    /// There is one, and it cannot be used.
+    Replacement,
+    /// Names that no certificate has yet.
+    NewNames,
+}
+
+/// Why an order came to nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// These names could not be had; the others could.
+    #[error("{}", told(.0))]
+    Names(Vec<(Hostname, String)>),
+    /// The order as such was refused.
+    #[error("{0}")]
+    Order(String),
+    /// Too much was asked for, of this CA or for these names; it rarely says which.
+    #[error("{message}")]
+    Limited {
+        message: String,
+        /// How long it wants these names not to come back.
+        wait: Seconds,
+    },
+    /// It has nothing to do with this order: the CA cannot be reached, is in trouble, or asks for patience.
+    #[error("{message}")]
+    Issuer {
+        message: String,
+        /// How long it wants to be left alone.
+        wait: Option<Seconds>,
+    },
+}
+
+fn told(names: &[(Hostname, String)]) -> String {
+    let each: Vec<String> = names.iter().map(|(name, why)| format!("{name}: {why}")).collect();
+    each.join("; ")
+}
+
+impl Book {
+    /// What a store remembers. Orders among it go on where they were.
+    #[must_use]
+    pub fn new(
+        held: impl IntoIterator<Item = Held>,
+        orders: impl IntoIterator<Item = Order>,
+        ledger: Ledger,
+    ) -> Self {
+        Self {
+            held: held.into_iter().map(|held| (held.secret.clone(), held)).collect(),
+            orders: orders.into_iter().map(|order| (order.secret.clone(), order)).collect(),
+            ledger,
+            seen: BTreeMap::new(),
+        }
+    }
+
+    #[must_use]
+    pub const fn held(&self) -> &BTreeMap<ObjectName, Held> {
+        &self.held
+    }
+
+    #[must_use]
+    pub const fn orders(&self) -> &BTreeMap<ObjectName, Order> {
+        &self.orders
+    }
+
+    #[must_use]
+    pub const fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// For one that starts again: names that were asked for before need not be gathered again.
+    pub fn remember(&mut self, intent: &Order, begun: Seconds) {
+        for name in &intent.asked {
+            self.seen.insert((intent.target.clone(), name.clone()), begun);
+        }
+    }
+
+    /// An order is about to be gone on with that was paid for before.
+    pub fn resume(&mut self, order: &Order) {
+        self.orders.insert(order.secret.clone(), order.clone());
+    }
+
+    /// An order is about to be made: from here on it counts.
+    pub fn begin(&mut self, order: &Order, demand: &Demand, policies: &Policies, now: Seconds) {
+        self.resume(order);
+        let counts = policies.get(&order.issuer).is_some_and(|policy| policy.budgets.is_some());
+        if order.why == Why::NewNames && counts {
+            let charge = charge(order, demand, now);
+            self.ledger.charge(charge);
+        }
+    }
+
+    /// The certificate is there that was ordered for a Secret, at its [place](Self::place).
+    pub fn issued(&mut self, ordered_for: &ObjectName, held: Held) {
+        self.orders.remove(ordered_for);
+        for name in &held.names {
+            self.ledger.aside.remove(&(held.issuer.clone(), name.clone()));
+        }
+        self.ledger.holds.remove(&held.issuer);
+        self.held.insert(held.secret.clone(), held);
+    }
+
+    /// The order came to nothing; nobody else's names suffer for it.
+    pub fn failed(&mut self, order: &Order, failure: &Failure, now: Seconds) {
+        self.orders.remove(&order.secret);
+        match failure {
+            Failure::Names(names) => {
+                for (name, message) in names {
+                    self.set_aside(&order.issuer, name, message, 0, now);
+                }
+            }
+            Failure::Order(message) => {
+                for name in &order.asked {
+                    self.set_aside(&order.issuer, name, message, 0, now);
+                }
+            }
+            // These names wait as they were told to. Others may have nothing to do with it: they find out soon.
+            Failure::Limited { message, wait } => {
+                for name in &order.asked {
+                    self.set_aside(&order.issuer, name, message, *wait, now);
+                }
+                self.hold(&order.issuer, message, (*wait).min(LIMITED), now);
+            }
+            Failure::Issuer { message, wait } => {
+                let before = self.ledger.holds.get(&order.issuer);
+                // Several orders that were under way fail for one and the same reason, which counts once.
+                if wait.is_some() || before.is_none_or(|hold| hold.until(None) <= now) {
+                    self.hold(&order.issuer, message, wait.unwrap_or(0), now);
+                }
+            }
+        }
+    }
+
+    fn hold(&mut self, issuer: &Issuer, message: &str, at_least: Seconds, now: Seconds) {
+        let before = self.ledger.holds.get(issuer);
+        let whose = issuer.to_string();
+        let setback = Setback::after(before, backoff::ISSUER, now, at_least, message.to_owned(), &whose);
+        self.ledger.holds.insert(issuer.clone(), setback);
+    }
+
+    fn set_aside(
+        &mut self,
+        issuer: &Issuer,
+        name: &Hostname,
+        message: &str,
+        at_least: Seconds,
+        now: Seconds,
+    ) {
+        let key = (issuer.clone(), name.clone());
+        let before = self.ledger.aside.get(&key);
+        let setback = Setback::after(before, backoff::NAME, now, at_least, message.to_owned(), name.as_str());
+        self.ledger.aside.insert(key, setback);
+    }
+
+    pub fn dropped(&mut self, secret: &ObjectName) {
+        self.held.remove(secret);
+    }
+
+    /// The certificates for which the CA is to be asked when it would have them renewed.
+    #[must_use]
+    pub fn to_look_at(&self, now: Seconds) -> Vec<&Held> {
+        let due = |held: &&Held| {
+            let asked_before = held.suggestion.is_some_and(|suggestion| suggestion.look > now);
+            matches!(held.issuer, Issuer::Acme(_)) && held.is_good(now) && !asked_before
+        };
+        self.held.values().filter(due).collect()
+    }
+
+    pub fn suggested(&mut self, secret: &ObjectName, suggestion: Suggestion) -> Option<&Held> {
+        let held = self.held.get_mut(secret)?;
+        held.suggestion = Some(suggestion);
+        Some(held)
+    }
+}
+
+/// What an order takes out of which pools: every domain in it, since that is how CAs count.
+pub(crate) fn charge(order: &Order, demand: &Demand, now: Seconds) -> Charge {
+    let target = demand.targets.get(&order.target);
+    let claims = order.asked.iter().filter_map(|name| target?.names.get(name));
+    let (mut gateways, mut namespaces) = (BTreeSet::new(), BTreeSet::new());
+    for claim in claims {
+        gateways.insert(claim.gateway.clone());
+        namespaces.insert(Arc::clone(&claim.namespace));
+    }
+    let domains = order.names.iter().map(|name| registered_domain(name.base()).to_owned()).collect();
+    Charge { at: now, issuer: order.issuer.clone(), gateways, namespaces, domains }
+}

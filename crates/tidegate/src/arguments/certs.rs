@@ -1,0 +1,193 @@
+//! What can be said about certificates: to `run`, and to `certs`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use tidegate_certs::{Budgets, Grouping, Issuer, LETS_ENCRYPT, Policies, Policy};
+use tidegate_plan::Hostname;
+
+use crate::arguments::TextFormat;
+use crate::arguments::run::time;
+
+pub(crate) const CERTS_EXAMPLES: &str = "\
+Examples:
+  tidegate certs plan manifests/ --certs acme     what would be asked for, of whom, and what is left out and why
+  tidegate certs list --state state/              what there is, until when, and what failed last
+  tidegate certs root --state state/ > root.crt   the root of the embedded CA, for clients to trust
+  tidegate certs synth manifests/                 Gateways with a listener for each name, for other tools
+
+Exit status: 0 it was told, 1 `plan` leaves a name out or `list` has a failure, 2 it could not be told.";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum IssuerChoice {
+    /// An authority of one's own, in the state
+    Embedded,
+    /// A CA that speaks ACME
+    Acme,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Until {
+    /// Refuse connections
+    Refuse,
+    /// Show a certificate that vouches for itself
+    StandIn,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Together {
+    Listener,
+    Namespace,
+    Name,
+}
+
+/// Certificates for the names on routes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Certificates")]
+pub(crate) struct CertificateOptions {
+    /// Who makes certificates for Gateways that do not say
+    #[arg(long, value_name = "ISSUER", requires = "state")]
+    pub(crate) certs: Option<IssuerChoice>,
+    /// A folder of this process alone for keys, certificates and orders
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) grouping: GroupingOptions,
+    /// What clients are shown until there is a certificate
+    #[arg(long, value_name = "WHAT", default_value = "refuse")]
+    pub(crate) until_issued: Until,
+    /// How long certificates of the embedded CA live [default: 3d]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) leaf_lifetime: Option<Duration>,
+    /// The embedded CA vouches for names at or below this domain alone; may be repeated
+    #[arg(long, value_name = "DOMAIN")]
+    pub(crate) root_domain: Vec<Hostname>,
+    /// Where the CA's ACME directory is; to use it is to agree to its terms
+    #[arg(long, value_name = "URL", default_value = LETS_ENCRYPT)]
+    pub(crate) acme_directory: String,
+    /// Certificates that vouch for the CA's server, instead of those the system trusts
+    #[arg(long, value_name = "FILE")]
+    pub(crate) acme_ca: Option<PathBuf>,
+    /// An address for the CA to write to; may be repeated
+    #[arg(long, value_name = "EMAIL")]
+    pub(crate) acme_contact: Vec<String>,
+    /// A profile of the CA, such as shortlived
+    #[arg(long, value_name = "NAME")]
+    pub(crate) acme_profile: Option<String>,
+    /// The external account to which the ACME account is bound
+    #[arg(long, value_name = "ID", requires = "acme_external_key")]
+    pub(crate) acme_external_account: Option<String>,
+    /// Its key, in base64url
+    #[arg(long, value_name = "FILE", requires = "acme_external_account")]
+    pub(crate) acme_external_key: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GroupingOptions {
+    /// Which names share a certificate
+    #[arg(long, value_name = "WHICH", default_value = "namespace")]
+    certificate_per: Together,
+    /// Names in a certificate at most [default: 25 of ACME, 100 of the embedded CA]
+    #[arg(long, value_name = "N")]
+    names_per_certificate: Option<usize>,
+    /// How long new names wait for others [default: 10s of ACME, 0s of the embedded CA]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    gather_names: Option<Duration>,
+    /// Orders for new names in a week, for each Gateway [default: 300]
+    #[arg(long, value_name = "N")]
+    orders_per_gateway: Option<usize>,
+    /// Orders for new names in a week, for each namespace [default: 100]
+    #[arg(long, value_name = "N")]
+    orders_per_namespace: Option<usize>,
+    /// Orders for new names in a week, for each registered domain [default: 50]
+    #[arg(long, value_name = "N")]
+    orders_per_domain: Option<usize>,
+}
+
+impl GroupingOptions {
+    /// For each issuer, how it is asked.
+    pub(crate) fn policies(&self) -> Policies {
+        let mut all =
+            Policies::from([(Issuer::Embedded, Policy::embedded()), (Issuer::acme(), Policy::acme())]);
+        let public = Budgets::public();
+        for policy in all.values_mut() {
+            policy.grouping = match self.certificate_per {
+                Together::Listener => Grouping::Listener,
+                Together::Namespace => Grouping::Namespace,
+                Together::Name => Grouping::Name,
+            };
+            policy.names_per_certificate = self.names_per_certificate.unwrap_or(policy.names_per_certificate);
+            let gather = self.gather_names.map(|time| i64::try_from(time.as_secs()).unwrap_or(i64::MAX));
+            policy.gather = gather.unwrap_or(policy.gather);
+            if let Some(budgets) = &mut policy.budgets {
+                budgets.per_gateway = self.orders_per_gateway.unwrap_or(public.per_gateway);
+                budgets.per_namespace = self.orders_per_namespace.unwrap_or(public.per_namespace);
+                budgets.per_domain = self.orders_per_domain.unwrap_or(public.per_domain);
+            }
+        }
+        all
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(arg_required_else_help = true, subcommand_required = true)]
+pub(crate) struct Certs {
+    #[command(subcommand)]
+    pub(crate) command: CertsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CertsCommand {
+    /// Say what would be asked for, of whom and how put together, and which names are left out and why
+    Plan(CertsPlan),
+    /// Print Gateways with a listener written out for each name that routes bring
+    Synth(CertsSynth),
+    /// Show the certificates in a state folder, and what failed last
+    List(CertsList),
+    /// Print the root certificate of the embedded CA
+    Root(CertsRoot),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CertsPlan {
+    /// Folders and files with manifests; `-` is standard input
+    #[arg(required = true, value_name = "DIR|FILE|-")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// This Gateway alone
+    #[arg(long, value_name = "NAME[.NAMESPACE]")]
+    pub(crate) gateway: Option<String>,
+    /// Who makes certificates for Gateways that do not say
+    #[arg(long, value_name = "ISSUER")]
+    pub(crate) certs: Option<IssuerChoice>,
+    /// What there is already
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) grouping: GroupingOptions,
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: TextFormat,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CertsSynth {
+    /// Folders and files with manifests; `-` is standard input
+    #[arg(required = true, value_name = "DIR|FILE|-")]
+    pub(crate) paths: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CertsList {
+    /// The folder that `tidegate run --state` has
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state: PathBuf,
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: TextFormat,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CertsRoot {
+    /// The folder that `tidegate run --state` has
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state: PathBuf,
+}

@@ -1,0 +1,73 @@
+//! `tidegate certs`.
+
+use std::fs;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use crate::{GATEWAY, route};
+
+fn certs(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tidegate")).arg("certs").args(arguments).output().unwrap()
+}
+
+fn manifests(routes: &[String]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("gateway.yaml"), GATEWAY).unwrap();
+    for (number, route) in routes.iter().enumerate() {
+        fs::write(folder.path().join(format!("{number}.yaml")), route).unwrap();
+    }
+    folder
+}
+
+#[test]
+fn plan_tells_what_would_be_asked_and_what_is_left_out() {
+    let folder = manifests(&[
+        route("HTTPRoute", "a", "https", "a.example.com, b.example.com"),
+        route("HTTPRoute", "wide", "https", "\"*.example.org\""),
+    ]);
+    let path = folder.path().to_str().unwrap();
+    let told = certs(&["plan", path, "--certs=acme", "-o", "json"]);
+    assert_eq!(told.status.code(), Some(1), "a name is left out");
+    let plan: Value = serde_json::from_slice(&told.stdout).unwrap();
+    let https = plan["listeners"].as_array().unwrap().iter().find(|each| each["listener"]["name"] == "https");
+    let https = https.unwrap();
+    assert_eq!(https["orders"][0]["names"], serde_json::json!(["a.example.com", "b.example.com"]));
+    assert_eq!(https["orders"].as_array().unwrap().len(), 1);
+    assert_eq!(https["leftOut"][0]["why"], "wildcardOfRoute");
+
+    let each = certs(&["plan", path, "--certs=acme", "--certificate-per=name"]);
+    let text = String::from_utf8(each.stdout).unwrap();
+    assert!(text.contains("one certificate for each name") && text.contains("not *.example.org"), "{text}");
+    let none = certs(&["plan", path]);
+    assert!(String::from_utf8(none.stderr).unwrap().contains("no Gateway has an issuer"));
+}
+
+#[test]
+fn synth_writes_a_listener_for_each_name() {
+    let folder = manifests(&[route("HTTPRoute", "a", "https", "a.example.com, b.example.com")]);
+    let told = certs(&["synth", folder.path().to_str().unwrap()]);
+    let text = String::from_utf8(told.stdout).unwrap();
+    assert!(text.contains("hostname: a.example.com") && text.contains("name: https.b.example.com"), "{text}");
+    // What comes out is valid.
+    let out = tempfile::tempdir().unwrap();
+    fs::write(out.path().join("gateway.yaml"), &text).unwrap();
+    let checked = Command::new(env!("CARGO_BIN_EXE_tidegate")).arg("check").arg(out.path()).output().unwrap();
+    let told = String::from_utf8_lossy(&checked.stdout).into_owned();
+    assert_ne!(checked.status.code(), Some(2), "{told}");
+    assert!(told.contains("https.a.example.com"), "{told}");
+}
+
+#[test]
+fn root_and_list_without_a_state_say_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let away = folder.path().join("none");
+    for command in ["root", "list"] {
+        let told = certs(&[command, "--state", away.to_str().unwrap()]);
+        assert_eq!(told.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&told.stderr).contains("cannot read"), "{told:?}");
+    }
+    let told = certs(&["root", "--state", folder.path().to_str().unwrap()]);
+    assert!(String::from_utf8_lossy(&told.stderr).contains("has no root yet"), "{told:?}");
+    assert!(told.stdout.is_empty());
+}
