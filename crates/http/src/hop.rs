@@ -1,6 +1,7 @@
 //! Headers that are for the next machine and not for the one at the end: they are taken off before a message is
 //! passed on, in either direction.
 
+use bytes::BytesMut;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 /// Takes off what is meant for this connection alone, and gives back what the client would like to upgrade to: whoever
@@ -29,6 +30,21 @@ pub fn strip_response(headers: &mut HeaderMap) -> Option<HeaderValue> {
 pub fn ask_upgrade(headers: &mut HeaderMap, protocol: HeaderValue) {
     headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
     headers.insert(header::UPGRADE, protocol);
+}
+
+/// Gives the values memory of their own. As they come they are parts of what was read, all of which stays for as long as
+/// one of them does; and HTTP/2 remembers those it has sent, for as long as its connection lives.
+pub fn detach(headers: &mut HeaderMap) {
+    let mut all = BytesMut::with_capacity(headers.values().map(HeaderValue::len).sum());
+    headers.values().for_each(|value| all.extend_from_slice(value.as_bytes()));
+    let mut all = all.freeze();
+    for value in headers.values_mut() {
+        // It is a value, and therefore is one again.
+        if let Ok(mut own) = HeaderValue::from_maybe_shared(all.split_to(value.len())) {
+            own.set_sensitive(value.is_sensitive());
+            *value = own;
+        }
+    }
 }
 
 fn strip(headers: &mut HeaderMap) -> Option<HeaderValue> {
@@ -118,5 +134,24 @@ mod tests {
             headers(&[("connection", "x-a"), ("x-a", "1"), ("proxy-authenticate", "Basic"), ("x-b", "2")]);
         assert_eq!(strip_response(&mut given), None);
         assert_eq!(lines(&given), [("x-b", "2")]);
+    }
+
+    #[test]
+    fn detached_values_are_the_same_elsewhere() {
+        let read = bytes::Bytes::from_static(b"one, two, \xfcber alles");
+        let mut headers = HeaderMap::new();
+        for (name, range) in [("a", 0..3), ("b", 5..8), ("a", 10..20), ("empty", 3..3)] {
+            let value = HeaderValue::from_maybe_shared(read.slice(range)).unwrap();
+            headers.append(name, value);
+        }
+        headers.get_mut("b").unwrap().set_sensitive(true);
+        let before = headers.clone();
+        detach(&mut headers);
+        assert_eq!(headers, before);
+        for (name, value) in &headers {
+            let is_inside = read.as_ptr_range().contains(&value.as_bytes().as_ptr());
+            assert!(value.is_empty() || !is_inside, "{name}");
+            assert_eq!(value.is_sensitive(), name == "b");
+        }
     }
 }

@@ -238,3 +238,4 @@ pub(super) fn outgoing(
     }
     request
 }
+            hop::detach(request.headers_mut());

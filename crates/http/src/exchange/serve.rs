@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use http::header;
 use http::request::Parts;
-use http::{HeaderMap, Request, Response};
+use http::{HeaderMap, Request, Response, Version};
 use hyper::body::Incoming;
 use tidegate_plan::{ExternalAuth, Inbound, ListenerHandle, PathMatch, Reason, Rule, RuleHandle};
 use tidegate_proxy::{Backend, Ending, Lease};
@@ -34,8 +34,11 @@ pub(crate) async fn serve(home: Rc<Home>, tie: Rc<Tie>, mut request: Request<Inc
     let (parts, incoming) = request.into_parts();
     let exchange = Exchange::new(home, tie, &parts, tunnel.is_some());
     let answer = answer(&exchange, parts, incoming, tunnel).await;
-    let response = answer.unwrap_or_else(|failure| failure.answer(&exchange));
+    let mut response = answer.unwrap_or_else(|failure| failure.answer(&exchange));
     exchange.status.set(response.status().as_u16());
+    if exchange.version >= Version::HTTP_2 {
+        hop::detach(response.headers_mut());
+    }
     response
 }
 

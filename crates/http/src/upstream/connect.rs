@@ -137,11 +137,11 @@ async fn made(
     // Without it a request may leave later; nothing else depends on it.
     let _ = stream.set_nodelay(true);
     let stream = match &to.tls {
-        None => Stream::Plain(stream),
+        None => Stream::plain(stream),
         Some(tls) => match timeout_at(end, encrypted(tls, stream, to.speaks)).await {
             Ok(Ok(stream)) => {
                 home.kit.shook_hands(stream.get_ref().1);
-                Stream::Tls(Box::new(stream))
+                Stream::tls(stream)
             }
             Ok(Err(error)) => {
                 let words = tidegate_proxy::tls_words(&error);
