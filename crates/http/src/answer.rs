@@ -11,7 +11,7 @@ use crate::auth::AuthFailure;
 use crate::limits::TooLarge;
 use crate::request::BadRequest;
 
-/// The header that names the cause, where an operator asks for it.
+/// The header that names the reason, where an operator asks for it.
 pub const REASON: HeaderName = HeaderName::from_static("x-tidegate-reason");
 
 /// Why a request has an answer of ours instead of a backend's.
@@ -46,28 +46,6 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// The name for machines: log, metric, header.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Refused(reason) => reason.as_str(),
-            Self::BadRequest(_) => "bad_request",
-            Self::TooLarge(large) => large.as_str(),
-            Self::BodyTooLarge => "body_too_large",
-            Self::RequestTooSlow => "request_too_slow",
-            Self::ConnectFailed => "connect_failed",
-            Self::ConnectTimeout => "connect_timeout",
-            Self::BackendHandshakeFailed => "backend_handshake_failed",
-            Self::BackendReset => "backend_reset",
-            Self::BackendInvalid => "backend_invalid",
-            Self::Timeout => "timeout",
-            Self::AuthFailed(_) => "auth_failed",
-            Self::AuthUnreachable => "auth_unreachable",
-            Self::Overloaded => "overloaded",
-            Self::Internal => "internal",
-        }
-    }
-
     #[must_use]
     pub fn status(self) -> StatusCode {
         match self {
@@ -173,13 +151,13 @@ pub fn grpc_timeout(headers: &HeaderMap) -> Option<Duration> {
 /// As many as gRPC allows.
 const GRPC_TIMEOUT_DIGITS: usize = 8;
 
-/// The answer to a request. `name_reason`: with a header that says which cause it was; the text says no more than the
-/// status does, since not everybody is to know how things are arranged here.
+/// The answer to a request. `reason`: what the log has, to be named in a header; the text says no more than the status
+/// does, since not everybody is to know how things are arranged here.
 #[must_use]
-pub fn answer(cause: Cause, grpc: bool, name_reason: bool) -> Response<Bytes> {
+pub fn answer(cause: Cause, grpc: bool, reason: Option<&'static str>) -> Response<Bytes> {
     let mut answer = if grpc { of_grpc(cause) } else { of_http(cause) };
-    if name_reason {
-        answer.headers_mut().insert(REASON, HeaderValue::from_static(cause.as_str()));
+    if let Some(reason) = reason {
+        answer.headers_mut().insert(REASON, HeaderValue::from_static(reason));
     }
     answer
 }
@@ -262,14 +240,14 @@ mod tests {
             (Cause::Internal, 500, 13),
         ] {
             assert_eq!((cause.status().as_u16(), cause.grpc_status()), (status, grpc), "{cause:?}");
-            assert_eq!(answer(cause, false, false).status().as_u16(), status);
-            assert_eq!(answer(cause, true, false).status(), 200);
+            assert_eq!(answer(cause, false, None).status().as_u16(), status);
+            assert_eq!(answer(cause, true, None).status(), 200);
         }
     }
 
     #[test]
     fn the_text_is_short_and_says_nothing_of_the_inside() {
-        let plain = answer(Cause::Refused(Reason::BackendNotPermitted), false, false);
+        let plain = answer(Cause::Refused(Reason::BackendNotPermitted), false, None);
         assert_eq!(plain.body(), "500 Internal Server Error\n");
         let expected = [
             ("content-length", "26"),
@@ -277,9 +255,9 @@ mod tests {
             ("x-content-type-options", "nosniff"),
         ];
         assert_eq!(lines(plain.headers()), expected);
-        let named = answer(Cause::Refused(Reason::BackendNotPermitted), false, true);
-        assert_eq!(named.headers()["x-tidegate-reason"], "backend_not_permitted");
-        let bad = answer(BadRequest::Path(PathError::BadEscape).into(), false, false);
+        let named = answer(Cause::Refused(Reason::BackendNotPermitted), false, Some("as_the_log_says"));
+        assert_eq!(named.headers()["x-tidegate-reason"], "as_the_log_says");
+        let bad = answer(BadRequest::Path(PathError::BadEscape).into(), false, None);
         assert_eq!(bad.body(), "400: the path has a % that two hexadecimal digits do not follow\n");
     }
 
@@ -306,13 +284,13 @@ mod tests {
 
     #[test]
     fn grpc_clients_get_a_status_without_a_body() {
-        let answer = answer(BadRequest::Path(PathError::BadEscape).into(), true, true);
+        let answer = answer(BadRequest::Path(PathError::BadEscape).into(), true, Some("request_invalid"));
         assert!(answer.body().is_empty());
         let expected = [
             ("content-type", "application/grpc"),
             ("grpc-message", "the path has a %25 that two hexadecimal digits do not follow"),
             ("grpc-status", "13"),
-            ("x-tidegate-reason", "bad_request"),
+            ("x-tidegate-reason", "request_invalid"),
         ];
         assert_eq!(lines(answer.headers()), expected);
         assert_eq!(grpc_message("ä\n"), "%C3%A4%0A");

@@ -35,15 +35,6 @@ pub enum TooLarge {
 
 impl TooLarge {
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Target => "uri_too_long",
-            Self::HeaderCount => "too_many_headers",
-            Self::Headers => "headers_too_large",
-        }
-    }
-
-    #[must_use]
     pub const fn status(self) -> StatusCode {
         match self {
             Self::Target => StatusCode::URI_TOO_LONG,

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::error::Error;
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -197,20 +198,23 @@ impl Tie {
         now.refuse.is_none() && rules(then) == rules(now)
     }
 
-    /// The connection broke. What became of its requests they say themselves.
+    /// The connection broke. What became of its requests they say themselves, but for one that the parser refused: it
+    /// was answered by the parser and is known to nobody else.
     pub(super) fn failed(&self, error: &hyper::Error) {
-        let ending = if error.is_parse_too_large() {
-            Ending::RequestTooLarge
-        } else if error.is_parse() {
-            Ending::RequestInvalid
-        } else if self.had_requests.get() {
-            return;
-        } else {
-            Ending::ClientGone
+        let cause: &dyn fmt::Display = match error.source() {
+            Some(cause) => &cause.to_string(),
+            None => error,
         };
-        match error.source() {
-            Some(cause) => self.place.ends(ending, Some(&cause)),
-            None => self.place.ends(ending, Some(&error)),
+        if error.is_parse_too_large() {
+            self.place.refuses(Ending::RequestTooLarge, TOO_LARGE, cause);
+        } else if error.is_parse() {
+            self.place.refuses(Ending::RequestInvalid, BAD_REQUEST, cause);
+        } else if !self.had_requests.get() {
+            self.place.ends(Ending::ClientGone, Some(cause));
         }
     }
 }
+
+/// What the parser answers with.
+const BAD_REQUEST: u16 = 400;
+const TOO_LARGE: u16 = 431;

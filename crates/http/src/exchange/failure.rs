@@ -6,7 +6,7 @@ use tidegate_plan::Reason;
 use tidegate_proxy::Ending;
 
 use super::Exchange;
-use crate::answer::{self, Cause};
+use crate::answer::{Cause, answer};
 use crate::auth::AuthFailure;
 use crate::body::Body;
 use crate::limits::TooLarge;
@@ -39,13 +39,11 @@ impl Failure {
         exchange.ends(ending, self.detail);
         let told =
             if exchange.is_past_deadline() && told == Cause::BackendReset { Cause::Timeout } else { told };
-        let mut response = answer::answer(told, exchange.is_grpc, false).map(Body::from);
+        let reason = exchange.home.options.reasons.then_some(ending.as_str());
+        let mut response = answer(told, exchange.is_grpc, reason).map(Body::from);
         if matches!(told, Cause::BadRequest(_)) && exchange.version < Version::HTTP_2 {
             // What else such a client has sent is not worth reading.
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-        }
-        if exchange.home.options.reasons {
-            response.headers_mut().insert(answer::REASON, HeaderValue::from_static(ending.as_str()));
         }
         response
     }

@@ -91,6 +91,28 @@ fn ambiguous_requests_are_refused() {
     assert_eq!(served.requests(), 0);
 }
 
+/// What the parser answers by itself is a request that was refused, for the metrics, the log and the journal.
+#[test]
+fn what_is_no_request_is_counted_with_its_reason() {
+    let (gate, _) = gate(Bounds { header_size: 8192, ..Bounds::default() });
+    let long = format!("GET / HTTP/1.1\r\nHost: a.test\r\nx: {}\r\n\r\n", "y".repeat(90_000));
+    for (text, status, reason) in [
+        ("GET / HTTP/1.1\r\nHost: a.test\r\nbad header: 1\r\n\r\n", 400, "request_invalid"),
+        (&long, 431, "request_too_large"),
+    ] {
+        let mut connection = Connection::to(gate.address());
+        assert_eq!(connection.get("/").status, 200);
+        assert_eq!(connection.ask(text).status, status);
+        assert!(connection.rest().is_empty());
+        let line = gate.line(&[&format!("ending=\"{reason}\"")]);
+        assert!(line.contains("detail="), "{line}");
+        let series = format!("tidegate_requests_ended_total{{reason=\"{reason}\"}}");
+        wait_for("it to be counted", || (gate.metric(&series) == 1.0).then_some(()));
+    }
+    assert_eq!(gate.metric("tidegate_requests_total{code=\"4xx\"}"), 2.0);
+    assert_eq!(gate.metric("tidegate_requests_total{code=\"2xx\"}"), 2.0);
+}
+
 /// A request that is under way when its route changes goes on; the next takes the new plan on the same connection.
 #[test]
 fn the_next_request_takes_the_newest_plan() {

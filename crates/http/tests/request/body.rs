@@ -24,7 +24,8 @@ pub(crate) fn check(bytes: &[u8]) {
     let Some(mut parts) = parsed(bytes) else { return };
     let _ = Limits::default().check(&parts);
     if let Err(bad) = settle(&mut parts) {
-        let refused = answer::answer(Cause::from(bad), answer::is_grpc(&parts.headers), true);
+        let refused =
+            answer::answer(Cause::from(bad), answer::is_grpc(&parts.headers), Some("request_invalid"));
         assert!(refused.status().is_client_error() || refused.headers().contains_key("grpc-status"));
         return;
     }

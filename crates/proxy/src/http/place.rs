@@ -44,6 +44,13 @@ impl ConnectionPlace {
         }
     }
 
+    /// What came is no request, and was answered with this status (0: not at all). It counts as a request, too, and the
+    /// connection ends with it.
+    pub fn refuses(&self, ending: Ending, status: u16, detail: &dyn fmt::Display) {
+        self.shared.counters[self.worker].request(ending, status);
+        self.ends(ending, Some(detail));
+    }
+
     /// The handshake with the client was not carried through.
     pub fn handshake_failed(&self, error: &std::io::Error) {
         self.ends(Ending::HandshakeFailed, Some(&crate::tls::tls_words(error)));
