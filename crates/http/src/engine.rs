@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use tidegate_proxy::{Bounds, Ending, HttpConnection, HttpEngine, HttpKit, HttpWorker};
 
 use crate::client::{self, Guests};
+use crate::exchange;
 use crate::limits::Limits;
 use crate::networks::Networks;
 use crate::rules::{AllExtras, Budgets, Rules, SharedRules};
@@ -57,11 +58,9 @@ impl Engine {
             start: Instant::now(),
         }
     }
-}
 
-impl HttpEngine for Engine {
-    fn on_worker(&self, kit: HttpKit) -> Box<dyn HttpWorker> {
-        Box::new(Worker(Rc::new(Home {
+    pub(crate) fn home(&self, kit: HttpKit) -> Rc<Home> {
+        Rc::new(Home {
             options: Arc::clone(&self.options),
             pools: Pools::new(&kit.bounds()),
             rules: Rules::new(Arc::clone(&self.rules)),
@@ -71,7 +70,13 @@ impl HttpEngine for Engine {
             guests: Guests::default(),
             mirrors: Cell::new(0),
             kit,
-        })))
+        })
+    }
+}
+
+impl HttpEngine for Engine {
+    fn on_worker(&self, kit: HttpKit) -> Box<dyn HttpWorker> {
+        Box::new(Worker(self.home(kit)))
     }
 }
 
@@ -101,11 +106,11 @@ fn limits(bounds: &Bounds) -> Limits {
     Limits { headers: bounds.header_count, header_bytes: bounds.header_size, target: bounds.uri_size }
 }
 
-struct Worker(Rc<Home>);
+pub(crate) struct Worker(pub(crate) Rc<Home>);
 
 impl HttpWorker for Worker {
     fn serve(&self, connection: HttpConnection) -> Pin<Box<dyn Future<Output = ()>>> {
-        Box::pin(client::serve(Rc::clone(&self.0), connection))
+        Box::pin(client::serve(Rc::clone(&self.0), connection, exchange::serve))
     }
 
     fn tick(&self) {

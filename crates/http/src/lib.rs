@@ -23,4 +23,20 @@ mod upstream;
 #[cfg(test)]
 mod testing;
 
+/// What the tests of the engine are made with, for those of its inside.
+#[cfg(test)]
+extern crate self as tidegate_http;
+#[cfg(test)]
+#[path = "../tests/engine/gate.rs"]
+#[allow(dead_code, reason = "used in part")]
+mod gate;
+#[cfg(test)]
+#[path = "../tests/engine/backend.rs"]
+#[allow(dead_code, reason = "used in part")]
+mod served;
+#[cfg(test)]
+#[path = "../tests/engine/client.rs"]
+#[allow(dead_code, reason = "used in part")]
+mod visitor;
+
 pub use engine::{Engine, Options};

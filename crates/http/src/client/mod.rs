@@ -2,6 +2,8 @@
 
 mod framing;
 mod guests;
+#[cfg(test)]
+mod panics;
 mod tie;
 mod watched;
 
@@ -29,7 +31,6 @@ pub(crate) use self::tie::Tie;
 use self::watched::Watched;
 use crate::body::Body;
 use crate::engine::Home;
-use crate::exchange;
 use crate::local::Local;
 
 /// What HTTP/2 without TLS begins with.
@@ -38,8 +39,16 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// The first read takes a whole request in most cases.
 const FIRST_READ: usize = 4096;
 
+/// What answers requests.
+pub(crate) trait Answers<F>: Fn(Rc<Home>, Rc<Tie>, Request<Incoming>) -> F + Copy + 'static {}
+
+impl<F, A: Fn(Rc<Home>, Rc<Tie>, Request<Incoming>) -> F + Copy + 'static> Answers<F> for A {}
+
 /// Serves a connection to its end.
-pub(crate) async fn serve(home: Rc<Home>, connection: HttpConnection) {
+pub(crate) async fn serve<F>(home: Rc<Home>, connection: HttpConnection, answers: impl Answers<F>)
+where
+    F: Future<Output = Response<Body>> + 'static,
+{
     let HttpConnection { stream, client, local, tls, place } = connection;
     // Without it answers may come later; nothing else depends on it.
     let _ = stream.set_nodelay(true);
@@ -47,7 +56,7 @@ pub(crate) async fn serve(home: Rc<Home>, connection: HttpConnection) {
         None => {
             let tie = Tie::new(client, local, None, place, &home.options.trusted);
             match timeout(home.kit.bounds().header_time, first_bytes(stream)).await {
-                Ok(Ok((stream, is_http2))) => welcome(home, tie, stream, is_http2).await,
+                Ok(Ok((stream, is_http2))) => welcome(home, tie, stream, is_http2, answers).await,
                 Ok(Err(error)) => tie.place.ends(Ending::ClientGone, Some(&error.kind())),
                 Err(_) => tie.place.ends(Ending::HeaderTimeout, None),
             }
@@ -60,7 +69,7 @@ pub(crate) async fn serve(home: Rc<Home>, connection: HttpConnection) {
                     place.shook_hands(session);
                     let is_http2 = session.alpn_protocol() == Some(b"h2");
                     let tie = Tie::new(client, local, Some(listener), place, &home.options.trusted);
-                    welcome(home, tie, stream, is_http2).await;
+                    welcome(home, tie, stream, is_http2, answers).await;
                 }
                 Ok(Err(error)) => place.handshake_failed(&error),
                 Err(_) => place.ends(Ending::HandshakeTimeout, None),
@@ -86,9 +95,10 @@ async fn first_bytes(mut stream: TcpStream) -> io::Result<(Rewound<TcpStream>, b
     }
 }
 
-async fn welcome<S>(home: Rc<Home>, mut tie: Tie, stream: S, is_http2: bool)
+async fn welcome<S, F>(home: Rc<Home>, mut tie: Tie, stream: S, is_http2: bool, answers: impl Answers<F>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    F: Future<Output = Response<Body>> + 'static,
 {
     if is_http2 {
         tie.speaks_http2();
@@ -98,8 +108,8 @@ where
     let io = TokioIo::new(Watched::new(stream, Arc::clone(&tie.activity), !is_http2));
     let (of_service, of_requests) = (Rc::clone(&home), Rc::clone(&tie));
     let service = service_fn(move |request: Request<Incoming>| {
-        let (home, tie) = (Rc::clone(&of_service), Rc::clone(&of_requests));
-        async move { Ok::<Response<Body>, Infallible>(exchange::serve(home, tie, request).await) }
+        let answer = answers(Rc::clone(&of_service), Rc::clone(&of_requests), request);
+        async move { Ok::<Response<Body>, Infallible>(answer.await) }
     });
     let bounds = home.kit.bounds();
     if is_http2 {

@@ -34,6 +34,10 @@ impl Served {
 pub(crate) enum Speaks {
     Http1,
     Http2,
+    /// HTTP/2, with tunnels by extended CONNECT.
+    Tunnels,
+    /// What the client begins with, without such tunnels.
+    Either,
 }
 
 /// Tells in its body who it is and what it was asked, a line for each thing.
@@ -94,17 +98,25 @@ where
                     let answered = answer(request, requests.fetch_add(1, SeqCst));
                     async move { Ok::<_, Infallible>(answered.await) }
                 });
-                let io = TokioIo::new(stream);
-                match speaks {
-                    Speaks::Http1 => {
+                tokio::spawn(async move {
+                    let mut first = [0];
+                    let is_http2 = match speaks {
+                        Speaks::Http1 => false,
+                        Speaks::Http2 | Speaks::Tunnels => true,
+                        Speaks::Either => stream.peek(&mut first).await.is_ok() && first == *b"P",
+                    };
+                    let io = TokioIo::new(stream);
+                    if is_http2 {
+                        let mut server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+                        if speaks == Speaks::Tunnels {
+                            server.enable_connect_protocol();
+                        }
+                        let _ = server.serve_connection(io, service).await;
+                    } else {
                         let server = hyper::server::conn::http1::Builder::new();
-                        tokio::spawn(server.serve_connection(io, service).with_upgrades());
+                        let _ = server.serve_connection(io, service).with_upgrades().await;
                     }
-                    Speaks::Http2 => {
-                        let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
-                        tokio::spawn(server.serve_connection(io, service));
-                    }
-                }
+                });
             }
         });
     });

@@ -12,7 +12,7 @@ use tidegate_plan::{
     Listener, ListenerId, ObjectName, PathMatch, Plan, Protocol, Route, RouteId, RouteKind, Rules, Target,
     Timeouts, Transport, Upstream, WeightedBackend,
 };
-use tidegate_proxy::{AccessLog, Bounds, LogFormat, LogTarget, Proxy, Settings};
+use tidegate_proxy::{AccessLog, Bounds, HttpEngine, LogFormat, LogTarget, Proxy, Settings};
 
 /// So long a test waits for what must come.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -60,13 +60,17 @@ impl Gate {
     }
 
     pub(crate) fn with(bounds: Bounds, workers: usize) -> Self {
+        let engine = Engine::new(Options::new(Default::default(), true).unwrap());
+        Self::with_engine(bounds, workers, Box::new(engine))
+    }
+
+    pub(crate) fn with_engine(bounds: Bounds, workers: usize, engine: Box<dyn HttpEngine>) -> Self {
         let bind = vec![IpAddr::V4(Ipv4Addr::LOCALHOST)];
         let settings = Settings { workers, bind, bounds, ..Settings::default() };
         let log = Arc::new(Mutex::new(Vec::new()));
         let lines =
             AccessLog::start(LogTarget::Other(Box::new(Sink(Arc::clone(&log)))), LogFormat::Text).unwrap();
-        let engine = Engine::new(Options::new(Default::default(), true).unwrap());
-        let proxy = Proxy::start(settings, Some(lines), Box::new(engine)).unwrap();
+        let proxy = Proxy::start(settings, Some(lines), engine).unwrap();
         let mut gate = Self { proxy: Some(proxy), plan: Plan::default(), port: free_port(), log };
         let listener = gate.listener("http", Handling::Http, None);
         gate.plan.insert(Body::Listener(listener));
