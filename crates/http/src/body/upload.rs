@@ -21,8 +21,9 @@ use super::BodyError;
 use crate::exchange::Exchange;
 
 /// What a backend gets.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) enum Upload {
+    #[default]
     Empty,
     Bytes(Bytes),
     /// The client's, from the beginning.

@@ -113,7 +113,7 @@ async fn call(
     let reached = reached.map_err(|unsent| unreachable(unsent.detail))?;
     let (parts, body) = request.into_parts();
     let upload = if body.is_empty() { Upload::Empty } else { Upload::Bytes(body) };
-    let request = outgoing(&parts, to, reached.lease.address, upload);
+    let request = outgoing(parts, to, reached.lease.address, upload);
     let sent = reached.line.send(request).await;
     let (response, hold) = sent.map_err(|unsent| unreachable(unsent.detail))?;
     let (head, mut incoming) = response.into_parts();

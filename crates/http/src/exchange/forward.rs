@@ -78,14 +78,19 @@ async fn ask(
     source: Option<&Rc<Source>>,
 ) -> Result<Answered, Failure> {
     let retries = &aim.prepared.retries;
+    let method = parts.method.clone();
+    let mut parts = Some(parts);
     let mut tried = Vec::new();
     let mut crossings = 0;
     aim.budget.inspect(|budget| budget.request(exchange.home.age()));
     loop {
-        let lost = match once(exchange, aim, &parts, source, &mut tried).await? {
+        let lost = match once(exchange, aim, &mut parts, source, &mut tried).await? {
             Ok(answered) => return Ok(answered),
             Err(lost) => lost,
         };
+        if parts.is_none() {
+            return lost.give_up();
+        }
         if let Lost::Unsent(Unsent { request: Some(_), was_used: true, .. }) = &lost
             && crossings < CROSSINGS
         {
@@ -93,7 +98,7 @@ async fn ask(
             continue;
         }
         let request = Tried {
-            method: &parts.method,
+            method: &method,
             body_kept: source.is_none_or(|source| source.upload().is_some()),
             retries: exchange.retries.get(),
             others: aim.to.backend.has_untried(&tried),
@@ -118,11 +123,11 @@ async fn ask(
     }
 }
 
-/// One try at one endpoint.
+/// One try at one endpoint. `parts` are there afterwards if there may be another.
 async fn once(
     exchange: &Rc<Exchange>,
     aim: &mut Aim<'_>,
-    parts: &Parts,
+    parts: &mut Option<Parts>,
     source: Option<&Rc<Source>>,
     tried: &mut Vec<SocketAddr>,
 ) -> Result<Result<Answered, Lost>, Failure> {
@@ -137,7 +142,13 @@ async fn once(
         Err(unsent) => return Ok(Err(Lost::Unsent(unsent))),
     };
     exchange.endpoint.set(Some(lease.address));
-    let request = outgoing(parts, &aim.to, lease.address, upload);
+    let retries = &aim.prepared.retries;
+    let repeats = |parts: &Parts| {
+        // What goes out over HTTP/2 is not what came in, and cannot be made of it again.
+        aim.to.speaks == Speaks::Http2 || retries.may_repeat(&parts.method, line.was_used())
+    };
+    let head = if parts.as_ref().is_some_and(repeats) { parts.clone() } else { parts.take() };
+    let request = outgoing(head.ok_or(Ending::BackendReset)?, &aim.to, lease.address, upload);
     let Some(sent) = within(aim.prepared.backend_time, line.send(request)).await else {
         tried.push(lease.address);
         return Ok(Err(Lost::Timeout));
@@ -154,9 +165,12 @@ async fn once(
                 }
             }
         }
-        Err(unsent) => {
+        Err(mut unsent) => {
             if !unsent.was_used {
                 tried.push(lease.address);
+            }
+            if let (None, Some(request)) = (&parts, &mut unsent.request) {
+                *parts = Some((*std::mem::take(request)).into_parts().0);
             }
             Err(Lost::Unsent(unsent))
         }
@@ -199,17 +213,15 @@ async fn within<T>(time: Option<Duration>, future: impl Future<Output = T>) -> O
 
 /// The request in the words of the backend's protocol.
 pub(super) fn outgoing(
-    parts: &Parts,
+    mut parts: Parts,
     to: &Destination,
     endpoint: SocketAddr,
     upload: Upload,
 ) -> Request<Upload> {
-    let mut request = Request::new(upload);
-    *request.method_mut() = parts.method.clone();
-    *request.headers_mut() = parts.headers.clone();
+    parts.version = Version::HTTP_11;
+    let mut request = Request::from_parts(parts, upload);
     match to.speaks {
         Speaks::Http1 => {
-            *request.uri_mut() = parts.uri.clone();
             let headers = request.headers();
             let no_host = !headers.contains_key(header::HOST);
             let unsized_body = !headers.contains_key(header::CONTENT_LENGTH)
@@ -226,16 +238,18 @@ pub(super) fn outgoing(
         }
         Speaks::Http2 => {
             *request.version_mut() = Version::HTTP_2;
+            hop::detach(request.headers_mut());
             let host = request.headers_mut().remove(header::HOST);
             let authority = host.and_then(|host| Authority::try_from(host.as_bytes()).ok());
             let mut uri = http::uri::Parts::default();
             uri.scheme = Some(if to.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP });
             uri.authority = authority.or_else(|| Authority::try_from(endpoint.to_string()).ok());
-            let path = parts.uri.path_and_query().cloned();
+            let path = request.uri().path_and_query().cloned();
             uri.path_and_query = Some(path.unwrap_or(PathAndQuery::from_static("/")));
-            *request.uri_mut() = Uri::from_parts(uri).unwrap_or_else(|_| parts.uri.clone());
+            if let Ok(uri) = Uri::from_parts(uri) {
+                *request.uri_mut() = uri;
+            }
         }
     }
     request
 }
-            hop::detach(request.headers_mut());

@@ -44,7 +44,7 @@ pub(super) fn send(
         let _place = place;
         let sent = async {
             let reached = reach_any(&home, &to, client).await.ok()?;
-            let request = outgoing(&copy, &to, reached.lease.address, upload);
+            let request = outgoing(copy, &to, reached.lease.address, upload);
             let (response, hold) = reached.line.send(request).await.ok()?;
             let mut body = response.into_body();
             // What a mirror answers is nobody's concern; read to its end, its connection can be used again.

@@ -1,18 +1,23 @@
 //! Connections that go on as another protocol: WebSocket and its like, asked for by Upgrade over HTTP/1.1 or by
-//! extended CONNECT over HTTP/2. Backends are asked over HTTP/1.1.
+//! extended CONNECT over HTTP/2, on either side.
 
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
+use aws_lc_rs::digest;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use http::header::{self, HeaderName, HeaderValue};
 use http::request::Parts;
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode, Version};
 use hyper::body::{Body as _, Incoming};
 use hyper::ext::Protocol;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use tidegate_proxy::Ending;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::timeout;
 
 use super::Exchange;
 use super::failure::Failure;
@@ -70,22 +75,23 @@ impl Wish {
 pub(super) async fn forward(
     exchange: &Rc<Exchange>,
     mut to: Destination,
-    mut parts: Parts,
+    parts: Parts,
     wish: Wish,
 ) -> Result<Response<Body>, Failure> {
-    to.speaks = Speaks::Http1;
-    if wish.extended && !parts.headers.contains_key(KEY) {
-        parts.headers.insert(KEY, key(exchange));
-    }
-    hop::ask_upgrade(&mut parts.headers, wish.protocol.clone());
-    let reached = reach_any(&exchange.home, &to, exchange.tie.client.ip()).await?;
-    let Reached { lease, line } = reached;
+    let client_key = parts.headers.get(KEY).cloned();
+    let (Reached { lease, line }, extended) = reached(exchange, &mut to).await?;
     exchange.endpoint.set(Some(lease.address));
-    let request = outgoing(&parts, &to, lease.address, Upload::Empty);
+    let request = if extended {
+        connect(parts, &to, lease.address, &wish)
+    } else {
+        upgrade(exchange, parts, &to, lease.address, &wish)
+    };
     let (mut response, hold) = line.send(request).await?;
     exchange.answered();
-    if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+    let agreed = if extended { StatusCode::OK } else { StatusCode::SWITCHING_PROTOCOLS };
+    if response.status() != agreed {
         let (mut head, incoming) = response.into_parts();
+        head.version = Version::HTTP_11;
         head.extensions.clear();
         hop::strip_response(&mut head.headers);
         let download = Download::new(incoming, hold, lease, exchange, None);
@@ -99,6 +105,10 @@ pub(super) async fn forward(
         answer.headers_mut().remove(ACCEPT);
     } else {
         *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        // Over HTTP/2 nobody proves that a key was read, and a client of HTTP/1.1 asks for it.
+        if let (true, Some(key)) = (extended, client_key.and_then(|key| accept(&key))) {
+            answer.headers_mut().insert(ACCEPT, key);
+        }
         hop::ask_upgrade(answer.headers_mut(), agreed.unwrap_or(wish.protocol));
     }
     let exchange = Rc::clone(exchange);
@@ -111,6 +121,56 @@ pub(super) async fn forward(
         }
     });
     Ok(answer)
+}
+
+/// A connection, and whether it takes a tunnel as a stream among others. A backend of HTTP/2 that does not is asked
+/// over HTTP/1.1, as all others are.
+async fn reached(exchange: &Exchange, to: &mut Destination) -> Result<(Reached, bool), Failure> {
+    let (home, client) = (&exchange.home, exchange.tie.client.ip());
+    let reached = reach_any(home, to, client).await?;
+    if to.speaks == Speaks::Http1 {
+        return Ok((reached, false));
+    }
+    let takes = timeout(home.kit.bounds().connect_time, reached.line.takes_tunnels()).await;
+    if takes.unwrap_or(false) {
+        return Ok((reached, true));
+    }
+    drop(reached);
+    to.speaks = Speaks::Http1;
+    Ok((reach_any(home, to, client).await?, false))
+}
+
+/// Asks over HTTP/1.1.
+fn upgrade(
+    exchange: &Exchange,
+    mut parts: Parts,
+    to: &Destination,
+    endpoint: SocketAddr,
+    wish: &Wish,
+) -> Request<Upload> {
+    if wish.extended && !parts.headers.contains_key(KEY) {
+        parts.headers.insert(KEY, key(exchange));
+    }
+    hop::ask_upgrade(&mut parts.headers, wish.protocol.clone());
+    outgoing(parts, to, endpoint, Upload::Empty)
+}
+
+/// Asks over HTTP/2.
+fn connect(mut parts: Parts, to: &Destination, endpoint: SocketAddr, wish: &Wish) -> Request<Upload> {
+    parts.headers.remove(KEY);
+    let mut request = outgoing(parts, to, endpoint, Upload::Empty);
+    *request.method_mut() = Method::CONNECT;
+    let protocol = String::from_utf8_lossy(wish.protocol.as_bytes());
+    request.extensions_mut().insert(Protocol::from(&*protocol));
+    request
+}
+
+/// What proves to a client of WebSocket that its key was read (RFC 6455 4.2.2).
+fn accept(key: &HeaderValue) -> Option<HeaderValue> {
+    let mut context = digest::Context::new(&digest::SHA1_FOR_LEGACY_USE_ONLY);
+    context.update(key.as_bytes().trim_ascii());
+    context.update(b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11");
+    HeaderValue::try_from(STANDARD.encode(context.finish())).ok()
 }
 
 /// A key that nobody looks at: what is asked for over HTTP/2 has none, and backends want one.
@@ -189,5 +249,17 @@ async fn relay(exchange: &Exchange, client: Upgraded, backend: Upgraded, time: D
         () = quiet => Ending::IdleTimeout,
         ending = exchange.tie.must_end() => ending,
         () = disallowed(exchange) => Ending::Drained,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The example of RFC 6455 1.3.
+    #[test]
+    fn a_key_is_accepted() {
+        let key = HeaderValue::from_static("dGhlIHNhbXBsZSBub25jZQ==");
+        assert_eq!(accept(&key).unwrap(), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
     }
 }

@@ -1,7 +1,6 @@
 //! From a backend to a connection with one of its endpoints: one that is there, or a new one; another endpoint where
 //! one refuses or keeps silent.
 
-use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -17,7 +16,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
-use super::h2::Shared;
+use super::h2::{Peer, Shared};
 use super::pools::Pool;
 use super::stream::Stream;
 use super::{Destination, Line, Reached, Speaks, Unsent, h1};
@@ -27,9 +26,6 @@ use crate::local::Local;
 
 /// A third of the time for all is what one endpoint has, as long as there is another to ask.
 const SHARE: u32 = 3;
-
-/// Requests at a time on one HTTP/2 connection to a backend, if that does not want fewer.
-const STREAMS: usize = 100;
 
 /// A connection to the endpoint that is meant, or else to one of the backend's other than those tried already. One that
 /// fails is added to `tried`.
@@ -195,6 +191,7 @@ async fn http2_line(stream: Stream, pool: &Rc<Pool>) -> hyper::Result<Line> {
     let mut builder = http2::Builder::new(Local);
     builder
         .timer(TokioTimer::new())
+        .initial_max_send_streams(Peer::UNTOLD)
         .initial_stream_window_size(256 * 1024)
         .initial_connection_window_size(1024 * 1024)
         .max_send_buf_size(256 * 1024)
@@ -202,22 +199,29 @@ async fn http2_line(stream: Stream, pool: &Rc<Pool>) -> hyper::Result<Line> {
         .keep_alive_interval(Duration::from_secs(30))
         .keep_alive_timeout(Duration::from_secs(10));
     let (sender, connection) = builder.handshake::<_, Upload>(TokioIo::new(stream)).await?;
-    let limit = Rc::new(Cell::new(STREAMS));
-    let told = Rc::clone(&limit);
+    let peer = Peer::new();
+    let told = Rc::clone(&peer);
     tokio::task::spawn_local(async move {
         let mut connection = pin!(connection);
-        poll_fn(|context| {
-            let polled = connection.as_mut().poll(context);
-            // The backend may say at any time that it wants fewer.
-            told.set(connection.current_max_send_streams().clamp(1, STREAMS));
-            polled.map(|_| ())
-        })
-        .await;
+        loop {
+            let polled = poll_fn(|context| {
+                let polled = connection.as_mut().poll(context);
+                let tunnels = connection.is_extended_connect_protocol_enabled();
+                told.says(connection.current_max_send_streams(), tunnels);
+                polled
+            });
+            tokio::select! {
+                biased;
+                _ = polled => break,
+                () = told.is_asked() => {}
+            }
+        }
+        told.ends();
     });
     if pool.is_closed() {
-        return Ok(Line::Http2(Shared::alone(sender, limit)));
+        return Ok(Line::Http2(Shared::alone(sender, peer)));
     }
-    Ok(Line::Http2(pool.shared.add(sender, limit)))
+    Ok(Line::Http2(pool.shared.add(sender, peer)))
 }
 
 fn failure(ending: Ending, detail: &str) -> Unsent {

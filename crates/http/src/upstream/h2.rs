@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use hyper::client::conn::http2::SendRequest;
+use tokio::sync::Notify;
 
 use crate::body::Upload;
 
@@ -14,16 +15,68 @@ pub(super) struct Shared {
     all: RefCell<Vec<Rc<Connection>>>,
     /// Whether one is being made: those who come meanwhile wait for it instead of making their own.
     pub(super) making: Cell<bool>,
-    pub(super) made: tokio::sync::Notify,
+    pub(super) made: Notify,
 }
 
-pub(super) struct Connection {
+struct Connection {
     sender: SendRequest<Upload>,
     active: Cell<usize>,
-    /// As many streams as the backend lets us have, or we want.
-    pub(super) limit: Rc<Cell<usize>>,
+    peer: Rc<Peer>,
     used: Cell<bool>,
     idle: Cell<Instant>,
+}
+
+/// What the backend has told of a connection so far.
+pub(super) struct Peer {
+    /// As many streams as it lets us have, or we want.
+    streams: Cell<usize>,
+    /// Whether it takes tunnels (RFC 8441). `None` as long as its settings are not there.
+    tunnels: Cell<Option<bool>>,
+    /// Somebody would like to know it.
+    asked: Notify,
+}
+
+/// Requests at a time on one connection, if the backend does not want fewer.
+const STREAMS: usize = 100;
+
+/// How often settings that are awaited are looked for: hyper does not say when they come.
+const LOOK: Duration = Duration::from_millis(2);
+
+impl Peer {
+    /// The number of streams that stands for none having been told: no settings can have it.
+    pub(super) const UNTOLD: usize = usize::MAX - 1;
+
+    pub(super) fn new() -> Rc<Self> {
+        Rc::new(Self { streams: Cell::new(STREAMS), tunnels: Cell::new(None), asked: Notify::new() })
+    }
+
+    /// As things stand now; the backend may say at any time that it wants fewer streams.
+    pub(super) fn says(&self, streams: usize, tunnels: bool) {
+        if streams != Self::UNTOLD {
+            self.streams.set(streams.clamp(1, STREAMS));
+            self.tunnels.set(Some(tunnels));
+        }
+    }
+
+    /// It will tell no more.
+    pub(super) fn ends(&self) {
+        self.tunnels.set(Some(false));
+    }
+
+    /// Waits until it is worth a look at what the backend says.
+    pub(super) async fn is_asked(&self) {
+        self.asked.notified().await;
+    }
+
+    async fn takes_tunnels(&self) -> bool {
+        loop {
+            if let Some(tunnels) = self.tunnels.get() {
+                return tunnels;
+            }
+            self.asked.notify_one();
+            tokio::time::sleep(LOOK).await;
+        }
+    }
 }
 
 /// One request's share of a connection.
@@ -47,6 +100,11 @@ impl Stream {
     pub(super) fn was_used(&self) -> bool {
         self.was_used
     }
+
+    /// Waits until that is known.
+    pub(super) async fn takes_tunnels(&self) -> bool {
+        self.connection.peer.takes_tunnels().await
+    }
 }
 
 impl Drop for Stream {
@@ -62,15 +120,15 @@ impl Shared {
     pub(super) fn take(&self) -> Option<Stream> {
         let mut all = self.all.borrow_mut();
         all.retain(|connection| !connection.sender.is_closed());
-        let roomy = all.iter().filter(|connection| connection.active.get() < connection.limit.get());
+        let roomy = all.iter().filter(|connection| connection.active.get() < connection.peer.streams.get());
         roomy.min_by_key(|connection| connection.active.get()).map(Stream::new)
     }
 
-    pub(super) fn add(&self, sender: SendRequest<Upload>, limit: Rc<Cell<usize>>) -> Stream {
+    pub(super) fn add(&self, sender: SendRequest<Upload>, peer: Rc<Peer>) -> Stream {
         let connection = Rc::new(Connection {
             sender,
             active: Cell::new(0),
-            limit,
+            peer,
             used: Cell::new(false),
             idle: Cell::new(Instant::now()),
         });
@@ -80,8 +138,8 @@ impl Shared {
     }
 
     /// A stream that belongs to no connection others may use: its pool is closed.
-    pub(super) fn alone(sender: SendRequest<Upload>, limit: Rc<Cell<usize>>) -> Stream {
-        Self::default().add(sender, limit)
+    pub(super) fn alone(sender: SendRequest<Upload>, peer: Rc<Peer>) -> Stream {
+        Self::default().add(sender, peer)
     }
 
     pub(super) fn tend(&self, now: Instant, time: Duration) -> bool {

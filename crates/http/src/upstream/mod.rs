@@ -72,6 +72,14 @@ impl Line {
         }
     }
 
+    /// Whether it takes tunnels beside other requests; over HTTP/1.1 a tunnel is an upgrade.
+    pub(crate) async fn takes_tunnels(&self) -> bool {
+        match self {
+            Self::Http1(_) => false,
+            Self::Http2(line) => line.takes_tunnels().await,
+        }
+    }
+
     pub(crate) async fn send(self, request: Request<Upload>) -> Result<(Response<Incoming>, Hold), Unsent> {
         let was_used = self.was_used();
         let (result, hold) = match self {
@@ -117,8 +125,8 @@ fn is_rejection(error: &hyper::Error) -> bool {
     while let Some(inner) = source {
         if let Some(error) = inner.downcast_ref::<::h2::Error>() {
             let refused = error.is_reset() && error.reason() == Some(::h2::Reason::REFUSED_STREAM);
-            return refused
-                || error.is_go_away() && error.is_remote() && error.reason() == Some(::h2::Reason::NO_ERROR);
+            // Streams that a GOAWAY has among those that were taken do not get it for an answer.
+            return refused || error.is_go_away() && error.is_remote();
         }
         source = inner.source();
     }

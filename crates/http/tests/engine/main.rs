@@ -12,6 +12,7 @@ mod connections;
 mod filters;
 mod grpc;
 mod matching;
+mod rejected;
 mod retries;
 mod tls;
 mod upgrade;
