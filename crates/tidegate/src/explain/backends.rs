@@ -44,11 +44,15 @@ pub(crate) fn shares(
 
 /// Says what each backend is asked for, where the flow is an HTTP request.
 pub(crate) fn ask(shares: &mut [Share], tables: &Tables, asked: &AskedRequest, matched: &Matched<'_>) {
+    // As the data plane does it: by the route, or by what the request says of itself.
+    let headers = asked.headers.iter();
+    let headers = headers.filter_map(|(name, value)| Some((name.parse().ok()?, value.parse().ok()?)));
+    let is_grpc = matched.is_grpc() || tidegate_http::answer::is_grpc(&headers.collect());
     for (share, weighted) in shares.iter_mut().zip(&matched.rule.group().0) {
         let Target::Backend(id) = &weighted.target else { continue };
         let backend = tables.backend(id);
         let tls = backend.is_some_and(|backend| matches!(backend.upstream, Upstream::Tls(_)));
-        let http2 = matched.is_grpc() || backend.is_some_and(|backend| backend.protocol == Protocol::Http2);
+        let http2 = is_grpc || backend.is_some_and(|backend| backend.protocol == Protocol::Http2);
         let scheme = if tls { "https" } else { "http" };
         let version = if http2 { " over HTTP/2" } else { "" };
         let url = request::upstream(asked, matched, &weighted.filters, scheme);
