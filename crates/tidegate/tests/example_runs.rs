@@ -43,6 +43,11 @@ fn http() {
 }
 
 #[test]
+fn grpc() {
+    run_as_written("grpc");
+}
+
+#[test]
 fn reencrypt() {
     run_as_written("reencrypt");
 }
@@ -87,7 +92,10 @@ impl Place {
             return started;
         }
         let started = Server::start(&moved, folder);
-        let port = self.ports.values().find(|port| moved.contains(&port.to_string())).unwrap();
+        // Its ports are in the command, or in a file that it names.
+        let files = moved.split(' ').map(|word| fs::read_to_string(folder.join(word)).unwrap_or_default());
+        let told = files.chain([moved.clone()]).collect::<String>();
+        let port = self.ports.values().find(|port| told.contains(&port.to_string())).unwrap();
         let table = if server.contains("UDP") { "udp" } else { "tcp" };
         wait_for(server, || is_bound(table, *port).then_some(()));
         started
@@ -136,7 +144,7 @@ fn commands(readme: &str) -> (Vec<String>, Vec<(String, Vec<String>)>) {
 fn move_ports(folder: &Path) -> BTreeMap<u16, u16> {
     let mut ports = BTreeMap::new();
     for file in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-        if file.extension().is_none_or(|extension| extension != "yaml") {
+        if file.extension().is_none_or(|extension| extension != "yaml" && extension != "conf") {
             continue;
         }
         let text = fs::read_to_string(&file).unwrap();
