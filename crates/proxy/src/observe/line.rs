@@ -121,9 +121,9 @@ impl<'a> Record<'a> {
             fields.shown("tls", &tls.version);
             tls.alpn.inspect(|alpn| fields.text("alpn", alpn));
         }
-        self.listener.inspect(|listener| fields.listener(listener));
-        self.route.inspect(|route| fields.route(route));
-        self.backend.inspect(|backend| fields.backend(backend));
+        self.listener.inspect(|listener| fields.listener("listener", listener));
+        self.route.inspect(|route| fields.route("route", route));
+        self.backend.inspect(|backend| fields.backend("backend", backend));
         self.endpoint.inspect(|endpoint| fields.address("endpoint", *endpoint));
         if let Some(request) = self.request {
             fields.text("version", request.version.as_bytes());
@@ -196,28 +196,28 @@ impl Fields<'_> {
     }
 
     /// These three as they show themselves, in parts: that takes a third of the time.
-    fn listener(&mut self, id: &ListenerId) {
+    fn listener(&mut self, name: &str, id: &ListenerId) {
         if id.listener_set.is_some() {
-            return self.shown("listener", id);
+            return self.shown(name, id);
         }
-        self.name("listener");
+        self.name(name);
         self.object(&["\""], &id.gateway);
         self.out.push(b'/');
         escape(id.name.as_bytes(), self.format, self.out);
         self.out.push(b'"');
     }
 
-    fn route(&mut self, id: &RouteId) {
-        self.name("route");
+    fn route(&mut self, name: &str, id: &RouteId) {
+        self.name(name);
         self.object(&["\"", id.kind.as_str(), " "], &id.object);
         self.out.push(b'"');
     }
 
-    fn backend(&mut self, id: &BackendId) {
+    fn backend(&mut self, name: &str, id: &BackendId) {
         if !id.transport.is_tcp() {
-            return self.shown("backend", id);
+            return self.shown(name, id);
         }
-        self.name("backend");
+        self.name(name);
         self.object(&["\"", id.kind.as_str(), " "], &id.object);
         self.out.push(b':');
         decimal(id.port.into(), self.out);
