@@ -27,14 +27,14 @@ ROWS ?=
 
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help demo test integration conformance image chart lint golden bench bench-cluster bench-decide fuzz debian
+.PHONY: help demo test integration integration-cluster conformance image chart lint golden bench bench-cluster bench-decide fuzz debian
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 22
 
 demo: NEEDED := $(FOR_DEMO)
 test integration: NEEDED := $(FOR_TEST)
-conformance chart bench-cluster: NEEDED := $(FOR_CLUSTER)
+conformance integration-cluster chart bench-cluster: NEEDED := $(FOR_CLUSTER)
 image: NEEDED := jq:jq
 
 demo: debian ## real servers, Tidegate in front of them, and what happens; DEMO=once ends by itself
@@ -44,11 +44,19 @@ demo: debian ## real servers, Tidegate in front of them, and what happens; DEMO=
 test: debian lint ## everything that needs neither Go nor a cluster
 	cargo test --workspace --quiet
 
-integration: debian ## with parts that Go fetches: the manifests of the official conformance suite, h2spec, gRPC, a CA for ACME
+integration: debian ## with parts that Go fetches: the official suite's manifests, h2spec, gRPC, a CA for ACME, a real API server
 	cargo build --quiet --package tidegate
 	conformance/manifests.sh target/debug/tidegate
 	tools/http/integration.sh target/debug/tidegate
 	tools/certs/integration.sh
+	conformance/cluster/build.sh
+	for channel in standard experimental; do \
+	  TIDEGATE_APISERVER_BIN=$(CURDIR)/.cache/cluster/bin TIDEGATE_CRDS=$(CURDIR)/.cache/cluster/crds/$$channel \
+	    cargo test --quiet --package tidegate-kubernetes --test apiserver -- --ignored || exit 1; \
+	done
+
+integration-cluster: debian ## in a cluster of its own: rights, commands, shapes of data planes, faults under load (ONLY, KEEP, PROFILE)
+	conformance/integration.sh
 
 conformance: debian ## the official suite in a cluster of its own (conformance/README.md; CHANNEL, RUN, KEEP, PROFILE)
 	conformance/run.sh

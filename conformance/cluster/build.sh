@@ -7,7 +7,7 @@ set -euo pipefail
 mkdir -p "$BIN" "$CACHE/images"
 cd "$CLUSTER"
 
-made_of=$(cat go.sum build.sh parts/*.go bench/*.go pause/*.go suite/*.go "$PROJECT"/tools/image/*.go | sha256sum)
+made_of=$(cat go.sum build.sh parts/*.go bench/*.go load/*.go pause/*.go suite/*.go "$PROJECT"/tools/image/*.go | sha256sum)
 if [ "$(cat "$CACHE/made-of" 2>/dev/null)" = "$made_of" ]; then
   exit 0
 fi
@@ -29,10 +29,12 @@ go test -c -ldflags "-s -w" -o "$BIN/suite" ./suite
 done_with "the suite"
 
 build bench ./bench
+build load ./load
 build pause ./pause
 build echo-basic sigs.k8s.io/gateway-api-conformance-images/echo-basic
 (cd "$PROJECT/tools/image" && go build -o "$BIN/image" .)
 "$BIN/image" -binary "$BIN/pause" -name local/pause:1 >"$CACHE/images/pause.tar"
+"$BIN/image" -binary "$BIN/load" -name local/load:1 >"$CACHE/images/load.tar"
 # Under every name that the suite's manifests have for it.
 manifests=$(go list -m -f '{{.Dir}}' sigs.k8s.io/gateway-api/conformance)
 mapfile -t names < <(grep -rhoP --include='*.yaml' '\bimage: *\K\S*/echo-basic:\S+' "$manifests/base" "$manifests/tests" | sort -u | sed 's/^/-name=/')

@@ -42,3 +42,15 @@ wait_for() {
     sleep 0.1
   done
 }
+
+# container_process NAMESPACE POD: the process of its first container, by its number inside the cluster.
+container_process() {
+  local id
+  id=$("$CLUSTER/in.sh" kubectl --namespace "$1" get pod "$2" -o jsonpath='{.status.containerStatuses[0].containerID}')
+  ctr --address "$STATE/containerd.sock" --namespace k8s.io tasks ls | awk -v id="${id#containerd://}" '$1 == id { print $2 }'
+}
+
+# among_processes COMMAND...: where those numbers mean something.
+among_processes() {
+  nsenter --target "$(cluster_pid)" --pid --mount "$@"
+}

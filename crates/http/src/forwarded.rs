@@ -4,6 +4,7 @@
 //! One that is in them (another proxy) is believed: addresses are added to its own, and what it says about scheme,
 //! host and port stays. No `Via` is set: few proxies do, and some servers stop compressing when they see it.
 
+use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -27,6 +28,8 @@ pub struct Client {
     plain: [HeaderValue; 3],
     /// The beginning of an element of `Forwarded`.
     element: String,
+    /// The host that was asked for last, and the element for it: most connections ask for no other.
+    last: RefCell<Option<(Box<[u8]>, HeaderValue)>>,
 }
 
 impl Client {
@@ -42,7 +45,7 @@ impl Client {
             IpAddr::V4(address) => format!("for={address};proto={proto}"),
             IpAddr::V6(address) => format!("for=\"[{address}]\";proto={proto}"),
         };
-        Self { address, trusted: trusted.contain(address), plain, element }
+        Self { address, trusted: trusted.contain(address), plain, element, last: RefCell::new(None) }
     }
 
     #[must_use]
@@ -98,6 +101,20 @@ impl Client {
     }
 
     fn element(&self, host: Option<&HeaderValue>) -> HeaderValue {
+        let asked = host.map_or(&[][..], HeaderValue::as_bytes);
+        let mut last = self.last.borrow_mut();
+        if let Some((host, element)) = &*last
+            && **host == *asked
+        {
+            return element.clone();
+        }
+        let element = self.new_element(host);
+        // A copy: the value is a part of all that was read.
+        *last = Some((asked.into(), element.clone()));
+        element
+    }
+
+    fn new_element(&self, host: Option<&HeaderValue>) -> HeaderValue {
         let host = host.and_then(|host| host.to_str().ok());
         let text = match host {
             None => self.element.clone(),
@@ -189,6 +206,27 @@ mod tests {
             ("x-forwarded-proto", "http"),
         ];
         assert_eq!(lines(&request), expected);
+    }
+
+    #[test]
+    fn each_host_is_announced_as_itself() {
+        let client = client("203.0.113.9", false);
+        for (host, element) in [
+            ("a.test", "for=203.0.113.9;proto=http;host=a.test"),
+            ("a.test", "for=203.0.113.9;proto=http;host=a.test"),
+            ("b.test", "for=203.0.113.9;proto=http;host=b.test"),
+            ("a.test", "for=203.0.113.9;proto=http;host=a.test"),
+        ] {
+            let mut request = headers(&[("host", host)]);
+            client.announce(&mut request);
+            assert_eq!(
+                (&request[header::FORWARDED], &request[HOST]),
+                (&element.parse().unwrap(), &host.parse().unwrap())
+            );
+        }
+        let mut none = HeaderMap::new();
+        client.announce(&mut none);
+        assert_eq!(none[header::FORWARDED], "for=203.0.113.9;proto=http");
     }
 
     #[test]

@@ -49,9 +49,10 @@ pub fn detach(headers: &mut HeaderMap) {
 
 fn strip(headers: &mut HeaderMap) -> Option<HeaderValue> {
     let mut upgraded = false;
-    if headers.contains_key(header::CONNECTION) {
-        // A copy, since what it names is removed from the same map.
-        let lines: Vec<HeaderValue> = headers.get_all(header::CONNECTION).iter().cloned().collect();
+    if let header::Entry::Occupied(lines) = headers.entry(header::CONNECTION) {
+        let (_, lines) = lines.remove_entry_mult();
+        // Copies, since what they name is removed from the same map; mostly they name nothing.
+        let lines: Vec<HeaderValue> = lines.filter(|line| !is_usual(line)).collect();
         for token in lines.iter().flat_map(tokens) {
             upgraded |= token.eq_ignore_ascii_case(b"upgrade");
             if let Ok(name) = HeaderName::from_bytes(token)
@@ -60,7 +61,6 @@ fn strip(headers: &mut HeaderMap) -> Option<HeaderValue> {
                 headers.remove(name);
             }
         }
-        headers.remove(header::CONNECTION);
     }
     let upgrade = headers.remove(header::UPGRADE).filter(|_| upgraded);
     headers.remove(HeaderName::from_static("keep-alive"));
@@ -68,6 +68,12 @@ fn strip(headers: &mut HeaderMap) -> Option<HeaderValue> {
     headers.remove(header::TE);
     headers.remove(header::TRANSFER_ENCODING);
     upgrade
+}
+
+/// What is said of the connection itself, and of no header that is not taken off anyway.
+fn is_usual(line: &HeaderValue) -> bool {
+    let line = line.as_bytes();
+    line.eq_ignore_ascii_case(b"keep-alive") || line.eq_ignore_ascii_case(b"close")
 }
 
 /// What a client may not take off by calling it a matter of the connection: without the first two the request would be

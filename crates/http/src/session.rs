@@ -5,41 +5,51 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use aws_lc_rs::{digest, hmac};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use tidegate_plan::{BackendId, SessionKey, SessionPersistence};
 
-/// What all tokens are made with. Replicas with the same secret take each other's.
+/// What all tokens are made with; all clones are one. Replicas with the same secret take each other's tokens.
 #[derive(Clone)]
-pub struct SessionSecret(hmac::Key);
+pub struct SessionSecret(Arc<ArcSwap<hmac::Key>>);
 
 impl SessionSecret {
     #[must_use]
     pub fn new(secret: &[u8; 32]) -> Self {
-        let root = hmac::Key::new(hmac::HMAC_SHA256, secret);
-        Self(hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&root, b"tidegate session persistence").as_ref()))
+        Self(Arc::new(ArcSwap::from_pointee(key(secret))))
     }
 
-    /// What an endpoint of a backend is called in tokens. It stays the same, so that it may be kept beside the
-    /// endpoint.
+    /// Another one from now on: whoever has a token of the one before begins a new session.
+    pub fn set(&self, secret: &[u8; 32]) {
+        self.0.store(Arc::new(key(secret)));
+    }
+
+    /// What an endpoint of a backend is called in tokens.
     #[must_use]
     pub fn tag(&self, backend: &BackendId, endpoint: SocketAddr) -> Tag {
-        let mac = hmac::sign(&self.0, format!("endpoint {backend} {endpoint}").as_bytes());
+        let mac = hmac::sign(&self.0.load(), format!("endpoint {backend} {endpoint}").as_bytes());
         let mut tag = [0; 8];
         tag.copy_from_slice(&mac.as_ref()[..8]);
         Tag(tag)
     }
 
     fn seal(&self, body: &[u8]) -> hmac::Tag {
-        let mut context = hmac::Context::with_key(&self.0);
+        let mut context = hmac::Context::with_key(&self.0.load());
         context.update(b"token ");
         context.update(body);
         context.sign()
     }
+}
+
+fn key(secret: &[u8; 32]) -> hmac::Key {
+    let root = hmac::Key::new(hmac::HMAC_SHA256, secret);
+    hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&root, b"tidegate session persistence").as_ref())
 }
 
 impl fmt::Debug for SessionSecret {
@@ -240,6 +250,24 @@ mod tests {
         let mut response = HeaderMap::new();
         sessions.remember(&mut response, tag, Some(tag), &secret(1), true, NOW);
         assert!(response.is_empty());
+    }
+
+    #[test]
+    fn replicas_that_are_told_one_secret_know_each_others_sessions() {
+        let sessions = by_cookie(named("sid"), None);
+        let (one, other) = (secret(1), secret(2));
+        let told = one.clone();
+        for secret in [&told, &other] {
+            secret.set(&[3; 32]);
+        }
+        let tag = one.tag(&backend("web"), endpoint(1));
+        let mut response = HeaderMap::new();
+        sessions.remember(&mut response, tag, None, &one, false, NOW);
+        let cookie = response["set-cookie"].to_str().unwrap().to_owned();
+        let known = |secret: &SessionSecret| sessions.find(&headers(&[("cookie", &cookie)]), secret, NOW);
+        assert_eq!(known(&other), Some(tag));
+        assert_eq!(other.tag(&backend("web"), endpoint(1)), tag);
+        assert_eq!(known(&secret(1)), None, "not with the secret that it had before");
     }
 
     #[test]

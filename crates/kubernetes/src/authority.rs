@@ -1,4 +1,5 @@
-//! The link's CA: made by the leader, kept in a Secret beside it, and replaced long before it runs out.
+//! The link's CA, and what the secrets of Gateways come from: made by the leader, kept in a Secret beside it. The CA is
+//! replaced long before it runs out.
 //!
 //! Another CA is trusted for a day before it signs, so that every data plane has it by then; the one before stays
 //! trusted until the next rotation.
@@ -6,11 +7,13 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
+use aws_lc_rs::{hkdf, rand};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, PostParams};
 use kube::{Client, Error};
 use tidegate_link::{Authority, AuthorityError, Trust};
+use tidegate_plan::{ObjectName, SharedSecret};
 
 use crate::settings::Settings;
 use crate::status::code;
@@ -29,6 +32,36 @@ struct Kept {
     key: String,
     next: Option<(String, String)>,
     previous: Option<String>,
+    /// Older controllers had none.
+    sessions: Option<SessionRoot>,
+}
+
+/// What the link is opened with.
+pub(crate) struct Keeping {
+    pub(crate) trust: Trust,
+    pub(crate) sessions: SessionRoot,
+}
+
+/// What the secret of every Gateway is made of. It leaves the controller never; what is made of it, for one Gateway
+/// only.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct SessionRoot([u8; 32]);
+
+impl SessionRoot {
+    fn random() -> Result<Self, KeepError> {
+        let mut root = [0; 32];
+        rand::fill(&mut root).map_err(|_| KeepError::Random)?;
+        Ok(Self(root))
+    }
+
+    /// A Gateway that is made anew under an old name has another one.
+    pub(crate) fn of_gateway(&self, gateway: &ObjectName, uid: &str) -> Option<SharedSecret> {
+        let root = hkdf::Salt::new(hkdf::HKDF_SHA256, b"tidegate secrets of gateways").extract(&self.0);
+        let name = format!("{gateway} {uid}");
+        let mut secret = [0; 32];
+        root.expand(&[name.as_bytes()], hkdf::HKDF_SHA256).ok()?.fill(&mut secret).ok()?;
+        Some(SharedSecret::new(secret))
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -37,10 +70,12 @@ pub(crate) enum KeepError {
     Api(#[from] Error),
     #[error("the Secret {SECRET} does not hold a CA: {0}; delete it, and another one is made")]
     Authority(#[from] AuthorityError),
+    #[error("the machine gives no random numbers")]
+    Random,
 }
 
-/// Reads the CA, makes one where there is none, and takes the next step of a rotation where it is time.
-pub(crate) async fn keep(client: &Client, settings: &Settings) -> Result<Trust, KeepError> {
+/// Reads what is kept, makes what is missing, and takes the next step of a rotation where it is time.
+pub(crate) async fn keep(client: &Client, settings: &Settings) -> Result<Keeping, KeepError> {
     let api: Api<Secret> = Api::namespaced(client.clone(), &settings.namespace);
     let mut there = api.get_opt(SECRET).await?;
     for _ in 0..3 {
@@ -63,16 +98,26 @@ pub(crate) async fn keep(client: &Client, settings: &Settings) -> Result<Trust, 
         }
     }
     let kept = there.as_ref().and_then(Kept::of).ok_or(AuthorityError::NoCa)?;
-    Ok(kept.trust()?)
+    let sessions = kept.sessions.clone().ok_or(AuthorityError::NoCa)?;
+    Ok(Keeping { trust: kept.trust()?, sessions })
 }
 
 /// What the Secret should hold at this time.
-fn due(kept: Option<Kept>, now: SystemTime) -> Result<Kept, AuthorityError> {
+fn due(kept: Option<Kept>, now: SystemTime) -> Result<Kept, KeepError> {
     let made = || Authority::generate(LIFETIME).map(|ca| (ca.certificate_pem(), ca.key_pem()));
     let Some(mut kept) = kept else {
         let (certificate, key) = made()?;
-        return Ok(Kept { certificate, key, next: None, previous: None });
+        return Ok(Kept {
+            certificate,
+            key,
+            next: None,
+            previous: None,
+            sessions: Some(SessionRoot::random()?),
+        });
     };
+    if kept.sessions.is_none() {
+        kept.sessions = Some(SessionRoot::random()?);
+    }
     let left = |certificate: &str, key: &str| {
         Authority::from_pem(certificate, key).map(|ca| ca.not_after().duration_since(now).unwrap_or_default())
     };
@@ -102,6 +147,9 @@ impl Kept {
             key: text("ca.key")?,
             next: text("next.crt").zip(text("next.key")),
             previous: text("previous.crt"),
+            sessions: data
+                .get("sessions.key")
+                .and_then(|bytes| Some(SessionRoot(bytes.0.as_slice().try_into().ok()?))),
         })
     }
 
@@ -118,6 +166,9 @@ impl Kept {
         }
         if let Some(previous) = &self.previous {
             put("previous.crt", previous);
+        }
+        if let Some(SessionRoot(root)) = &self.sessions {
+            data.insert("sessions.key".to_owned(), ByteString(root.to_vec()));
         }
         data
     }
@@ -176,8 +227,38 @@ mod tests {
     }
 
     #[test]
+    fn a_secret_of_an_older_version_gets_what_it_lacks_and_keeps_its_ca() {
+        let first = due(None, after(0)).expect("a CA");
+        let older = Kept { sessions: None, ..first.clone() };
+        let now = due(Some(older), after(0)).expect("a CA");
+        assert_eq!(now.certificate, first.certificate);
+        assert!(now.sessions.is_some() && now.sessions != first.sessions);
+    }
+
+    #[test]
+    fn each_gateway_has_a_secret_of_its_own_that_stays() {
+        let root = SessionRoot([1; 32]);
+        let secret = |root: &SessionRoot, name: &str, uid: &str| {
+            root.of_gateway(&ObjectName::new("shop", name), uid).expect("a secret")
+        };
+        let first = secret(&root, "web", "1");
+        assert_eq!(first, secret(&root, "web", "1"));
+        for other in
+            [secret(&root, "web", "2"), secret(&root, "api", "1"), secret(&SessionRoot([2; 32]), "web", "1")]
+        {
+            assert_ne!(first, other);
+        }
+    }
+
+    #[test]
     fn a_secret_that_holds_something_else_is_an_error() {
-        let kept = Kept { certificate: "x".to_owned(), key: "y".to_owned(), next: None, previous: None };
+        let kept = Kept {
+            certificate: "x".to_owned(),
+            key: "y".to_owned(),
+            next: None,
+            previous: None,
+            sessions: None,
+        };
         assert!(due(Some(kept), after(0)).is_err());
     }
 }

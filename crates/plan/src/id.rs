@@ -100,12 +100,19 @@ pub enum BackendKind {
     XBackend,
 }
 
-impl fmt::Display for BackendKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl BackendKind {
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
             Self::Service => "Service",
             Self::XBackend => "XBackend",
-        })
+        }
+    }
+}
+
+impl fmt::Display for BackendKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{FragmentId, ListenerId, ObjectName, Plan};
+use crate::{FragmentId, ListenerId, ObjectName, Plan, SharedSecret};
 
 /// The part of a plan that concerns one Gateway: nothing of it is about another.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +27,9 @@ pub struct DataPlaneSettings {
     pub log_level: Option<LogLevel>,
     #[serde(skip_serializing_if = "BoundSettings::is_default")]
     pub bounds: BoundSettings,
+    /// What tickets of TLS and tokens of sessions are made with; without, each data plane has one of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret: Option<SharedSecret>,
 }
 
 /// The least important lines that are written.

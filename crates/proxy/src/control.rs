@@ -91,6 +91,10 @@ impl Control {
         self.publish();
     }
 
+    pub(crate) fn share_tickets(&self, secret: &[u8; 32]) {
+        self.secret.set(secret);
+    }
+
     pub(crate) fn bounds(&self) -> &Arc<Bounds> {
         &self.snapshot.bounds
     }

@@ -112,6 +112,11 @@ impl Proxy {
         lock(&self.control).bound(bounds.within(descriptor_limit()));
     }
 
+    /// From now on, session tickets are those of all data planes with this secret.
+    pub fn share_tickets(&self, secret: &[u8; 32]) {
+        lock(&self.control).share_tickets(secret);
+    }
+
     /// All that was counted, as OpenMetrics text.
     #[must_use]
     pub fn metrics(&self) -> String {

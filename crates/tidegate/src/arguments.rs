@@ -1,6 +1,7 @@
 //! What can be written on the command line.
 
 mod certs;
+mod cluster;
 mod controller;
 mod proxy;
 mod run;
@@ -15,6 +16,7 @@ use crate::arguments::certs::CERTS_EXAMPLES;
 pub(crate) use crate::arguments::certs::{
     CertificateOptions, Certs, CertsCommand, CertsList, CertsPlan, CertsRoot, CertsSynth, IssuerChoice, Until,
 };
+pub(crate) use crate::arguments::cluster::InCluster;
 use crate::arguments::controller::CONTROLLER_EXAMPLES;
 pub(crate) use crate::arguments::controller::{Controller, LogLevel};
 use crate::arguments::proxy::PROXY_EXAMPLES;
@@ -29,6 +31,7 @@ Examples:
   kubectl get gateways,httproutes,services,secrets -A -o yaml | tidegate check -
   tidegate check manifests/ -o yaml       every object with its status filled in
   tidegate check manifests/ --cluster     before they are applied to a cluster
+  tidegate check manifests/ --server      and what its API server says to them
 
 Exit status: 0 everything is accepted, 1 something is invalid or refused, 2 the manifests cannot be read.";
 
@@ -39,6 +42,7 @@ Examples:
   tidegate explain manifests/ --port 53 --udp
   tidegate explain manifests/ tlsroute/db            why is it attached here and not there?
   tidegate explain manifests/ gateway/edge.infra     NAME.NAMESPACE
+  tidegate explain --gateway edge -n infra --port 443 --sni db.example.com    as it is served in a cluster
 
 Exit status: 0 routed or attached, 1 refused, 2 wrong usage or the manifests cannot be read.";
 
@@ -146,7 +150,13 @@ pub(crate) struct Check {
     /// As a cluster would see them: every Gateway has addresses of its own, instead of sharing one machine's ports
     #[arg(long)]
     pub(crate) cluster: bool,
-    /// A table for people, or one `v1` List of all objects with their status
+    /// Compare with a cluster besides: what its API server says to each object, and what would change; implies --cluster
+    #[arg(long)]
+    pub(crate) server: bool,
+    /// A context of the kubeconfig [default: the current one]
+    #[arg(long, value_name = "NAME", requires = "server")]
+    pub(crate) context: Option<String>,
+    /// A table for people, or one `v1` List of all objects with their status; with --server, its verdicts instead
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub(crate) output: CheckFormat,
 }
@@ -167,13 +177,15 @@ pub(crate) enum TextFormat {
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
     /// A folder or file with manifests; `-` is standard input
-    #[arg(value_name = "DIR|FILE|-")]
-    pub(crate) path: PathBuf,
+    #[arg(value_name = "DIR|FILE|-", required_unless_present = "gateway", conflicts_with = "gateway")]
+    pub(crate) path: Option<PathBuf>,
     /// A route, Gateway, ListenerSet or BackendTLSPolicy, instead of a flow
     #[arg(value_name = "KIND/NAME[.NAMESPACE]", required_unless_present = "port", conflicts_with = "flow")]
     pub(crate) object: Option<String>,
     #[command(flatten)]
     pub(crate) flow: FlowOptions,
+    #[command(flatten)]
+    pub(crate) cluster: InCluster,
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: TextFormat,
 }

@@ -1,11 +1,15 @@
-//! `tidegate status` and `tidegate refused`: what a running Tidegate tells on its admin address.
+//! `tidegate status` and `tidegate refused`: what a running Tidegate tells on its admin address, or the data planes of
+//! a Gateway in a cluster on theirs.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use crate::arguments::{CheckFormat, Refused, Status, TextFormat};
-use crate::output::{Error, Outcome, Terminal};
+use crate::cluster::{Said, ask_all};
+use crate::output::{Error, Outcome, STRONG, Terminal, styled};
 use crate::run::admin::WELL;
 
 const TIME: Duration = Duration::from_secs(30);
@@ -26,9 +30,25 @@ pub(crate) fn refused(options: &Refused, terminal: &mut Terminal) -> Result<Outc
         TextFormat::Text => "text",
         TextFormat::Json => "json",
     };
-    let (_, body) = ask(options.admin, &format!("/refused?output={output}&last={}", options.last))?;
-    terminal.print(&body)?;
+    let path = format!("/refused?output={output}&last={}", options.last);
+    let Some(gateway) = &options.cluster.gateway else {
+        let (_, body) = ask(options.admin, &path)?;
+        terminal.print(&body)?;
+        return Ok(Outcome::Good);
+    };
+    let said = ask_all(gateway, &options.cluster, &path, terminal)?;
+    match options.output {
+        TextFormat::Text => {
+            let parts = said.iter().map(|Said { pod, body }| format!("{}\n{body}", styled(STRONG, pod)));
+            terminal.print(&parts.collect::<Vec<_>>().join("\n"))?;
+        }
+        TextFormat::Json => terminal.print_json(&said.iter().map(with_pod).collect::<Vec<_>>())?,
+    }
     Ok(Outcome::Good)
+}
+
+fn with_pod(said: &Said) -> Value {
+    json!({"pod": said.pod, "answer": serde_json::from_str(&said.body).unwrap_or(Value::Null)})
 }
 
 /// The body of the answer, and whether all is said to be well. The server closes the connection behind each, so that there is no more
@@ -49,7 +69,7 @@ fn ask(admin: SocketAddr, path: &str) -> Result<(bool, String), Error> {
         .ok_or_else(|| Error::Start(format!("what answers at {admin} is no Tidegate")))
 }
 
-fn parse(answer: &str) -> Option<(bool, String)> {
+pub(crate) fn parse(answer: &str) -> Option<(bool, String)> {
     let (head, body) = answer.split_once("\r\n\r\n")?;
     head.strip_prefix("HTTP/1.1 200 ")?;
     let header = |wanted: &str| {

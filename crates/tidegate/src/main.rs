@@ -7,6 +7,7 @@ mod arguments;
 mod ask;
 mod certs;
 mod check;
+mod cluster;
 mod conditions;
 mod controller;
 mod diff;

@@ -46,8 +46,9 @@ record! {
         pub addresses: List<String, 1, 100> = "addresses",
         pub conditions: Option<EndpointConditions> = "conditions",
         pub zone: Option<String> = "zone",
+        pub node_name: Option<String> = "nodeName",
     }
-    others: ["hostname", "targetRef", "nodeName", "hints", "deprecatedTopology"]
+    others: ["hostname", "targetRef", "hints", "deprecatedTopology"]
 }
 
 impl EndpointEntry {

@@ -68,21 +68,19 @@ impl Framing {
                     at += taken;
                 }
                 State::Head | State::ChunkSize | State::ChunkEnd | State::Trailers => {
-                    let end = memchr::memchr(b'\n', rest);
-                    let part = &rest[..end.unwrap_or(rest.len())];
-                    self.keep(part);
-                    at += part.len();
-                    if end.is_some() {
-                        let was = self.state;
-                        if self.end_line().is_err() {
-                            self.state = State::Refused;
-                            // Of chunks the parser refuses what we do, and takes anything else in an extension.
-                            if matches!(was, State::Head | State::Trailers) {
-                                bytes[at] = SPOILT;
-                            }
+                    let Some(end) = memchr::memchr(b'\n', rest) else {
+                        self.keep(rest);
+                        return;
+                    };
+                    let was = self.state;
+                    if self.end_line(&rest[..end]).is_err() {
+                        self.state = State::Refused;
+                        // Of chunks the parser refuses what we do, and takes anything else in an extension.
+                        if matches!(was, State::Head | State::Trailers) {
+                            bytes[at + end] = SPOILT;
                         }
-                        at += 1;
                     }
+                    at += end + 1;
                 }
             }
         }
@@ -112,13 +110,22 @@ impl Framing {
         self.last = part.last().copied().unwrap_or(self.last);
     }
 
-    fn end_line(&mut self) -> Result<(), Bad> {
+    /// `part` is the last of a line, or all of it, as it mostly is.
+    fn end_line(&mut self, part: &[u8]) -> Result<(), Bad> {
+        if self.length == 0 {
+            return self.whole_line(part, part.len(), part.last().copied().unwrap_or(0));
+        }
+        self.keep(part);
+        let (kept, length, last) =
+            (self.line, std::mem::take(&mut self.length), std::mem::take(&mut self.last));
+        self.whole_line(&kept[..length.min(KEPT)], length, last)
+    }
+
+    /// `line` may be no more than the beginning of one that is so long.
+    fn whole_line(&mut self, line: &[u8], length: usize, last: u8) -> Result<(), Bad> {
         // Without the CR, which must be there.
-        let length = self.length.checked_sub(1).filter(|_| self.last == b'\r').ok_or(Bad)?;
-        let kept = self.line;
-        let line = &kept[..length.min(KEPT)];
-        self.length = 0;
-        self.last = 0;
+        let length = length.checked_sub(1).filter(|_| last == b'\r').ok_or(Bad)?;
+        let line = &line[..length.min(KEPT)];
         self.state = match self.state {
             State::Head if line.is_empty() && !self.head.has_begun => State::Head,
             State::Head if line.is_empty() => std::mem::take(&mut self.head).end()?,
@@ -143,6 +150,10 @@ impl Head {
     fn line(&mut self, line: &[u8], length: usize) -> Result<(), Bad> {
         // The first line is the request's.
         if !std::mem::replace(&mut self.has_begun, true) {
+            return Ok(());
+        }
+        // Most begin with another letter than those that matter.
+        if !matches!(line.first().map(u8::to_ascii_lowercase), Some(b'c' | b't' | b'u')) {
             return Ok(());
         }
         let value = |name: &[u8]| {

@@ -36,6 +36,9 @@ use crate::local::Local;
 /// What HTTP/2 without TLS begins with.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
+/// Headers that hyper takes if it is not told how many.
+const HEADERS: usize = 100;
+
 /// The first read takes a whole request in most cases.
 const FIRST_READ: usize = 4096;
 
@@ -124,8 +127,11 @@ where
 
 fn http1_builder(bounds: &Bounds) -> http1::Builder {
     let mut builder = http1::Builder::new();
+    // For as many as it has room for at hand hyper must not be told.
+    if bounds.header_count != HEADERS {
+        builder.max_headers(bounds.header_count);
+    }
     builder
-        .max_headers(bounds.header_count)
         .max_header_size(bounds.header_size)
         .max_buf_size(bounds.header_size.max(64 * 1024))
         // The watch over the connection does it, with one timer for all requests.

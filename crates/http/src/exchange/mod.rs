@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use http::header::{self, HeaderValue};
+use http::header::{self, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Uri, Version};
 use tidegate_plan::{ListenerHandle, RuleHandle};
@@ -59,11 +59,12 @@ pub(crate) struct Exchange {
     detail: RefCell<Option<Box<str>>>,
 }
 
-const TRACEPARENT: &str = "traceparent";
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 impl Exchange {
     fn new(home: Rc<Home>, tie: Rc<Tie>, parts: &Parts, is_tunnel: bool) -> Rc<Self> {
         tie.request_began();
+        let is_grpc = is_grpc(&parts.headers);
         Rc::new(Self {
             home,
             tie,
@@ -74,8 +75,8 @@ impl Exchange {
             version: parts.version,
             host: parts.headers.get(header::HOST).cloned(),
             trace: parts.headers.get(TRACEPARENT).cloned(),
-            is_grpc: is_grpc(&parts.headers),
-            grpc_timeout: grpc_timeout(&parts.headers),
+            is_grpc,
+            grpc_timeout: if is_grpc { grpc_timeout(&parts.headers) } else { None },
             is_tunnel,
             listener: OnceCell::new(),
             rule: OnceCell::new(),
@@ -164,7 +165,7 @@ impl Exchange {
         });
     }
 
-    fn write_down(&self) {
+    fn write_down<'a>(&'a self) {
         let ending = self.ending.get().unwrap_or(if std::thread::panicking() {
             Ending::Panicked
         } else {
@@ -172,10 +173,7 @@ impl Exchange {
         });
         let detail = self.detail.borrow();
         let backend = self.backend.borrow();
-        let text = |value: &Option<HeaderValue>| {
-            value.as_ref().and_then(|value| value.to_str().ok().map(str::to_owned))
-        };
-        let (host, trace) = (text(&self.host), text(&self.trace));
+        let text = |value: &'a Option<HeaderValue>| value.as_ref().and_then(|value| value.to_str().ok());
         let record = RequestRecord {
             start: self.start,
             protocol: if self.tie.is_https() { "HTTPS" } else { "HTTP" },
@@ -188,7 +186,7 @@ impl Exchange {
             endpoint: self.endpoint.get(),
             version: version(self.version),
             method: self.method.as_str(),
-            host: host.as_deref().or_else(|| self.uri.authority().map(http::uri::Authority::as_str)),
+            host: text(&self.host).or_else(|| self.uri.authority().map(http::uri::Authority::as_str)),
             path: self.uri.path_and_query().map_or("", http::uri::PathAndQuery::as_str),
             status: self.status.get(),
             up: self.up.get(),
@@ -196,7 +194,7 @@ impl Exchange {
             duration: self.began.elapsed(),
             upstream: self.upstream.get(),
             retries: self.retries.get(),
-            trace: trace.as_deref(),
+            trace: text(&self.trace),
             ending,
             detail: detail.as_ref().map(|detail| detail as &dyn std::fmt::Display),
         };

@@ -44,14 +44,14 @@ pub(crate) async fn serve(home: Rc<Home>, tie: Rc<Tie>, mut request: Request<Inc
 }
 
 /// What takes the request.
-struct Found {
-    listener: ListenerHandle,
-    rule: RuleHandle,
+struct Found<'a> {
+    listener: &'a ListenerHandle,
+    rule: &'a RuleHandle,
     which: usize,
-    prepared: Arc<Prepared>,
+    prepared: &'a Prepared,
 }
 
-impl Found {
+impl Found<'_> {
     /// The match that a prefix replacement replaces a part of.
     fn path(&self) -> Option<&PathMatch> {
         match self.rule.rule() {
@@ -77,7 +77,7 @@ async fn answer(
         return Ok(Response::new(Body::from(Bytes::from(proof.as_bytes().to_vec()))));
     }
     let found = find(exchange, &parts)?;
-    if !exchange.tie.was_let_in_by(&found.listener) {
+    if !exchange.tie.was_let_in_by(found.listener) {
         // Nobody may go on under rules for client certificates that are no longer those of the listener.
         exchange.tie.end(std::time::Instant::now() + exchange.home.kit.bounds().drain_time, Ending::Drained);
         return Err(Reason::Misdirected.into());
@@ -107,8 +107,8 @@ fn proof(exchange: &Exchange, parts: &Parts) -> Option<Arc<str>> {
     exchange.home.kit.proof(request::host_text(&parts.headers)?, parts.uri.path())
 }
 
-/// Asks the newest plan.
-fn find(exchange: &Exchange, parts: &Parts) -> Result<Found, Failure> {
+/// Asks the newest plan. What it says is kept with the exchange: all workers count those who hold it.
+fn find<'a>(exchange: &'a Exchange, parts: &Parts) -> Result<Found<'a>, Failure> {
     let snapshot = exchange.home.kit.snapshot();
     let asked = Asked::new(parts);
     let (tie, request) = (&exchange.tie, asked.request());
@@ -127,19 +127,18 @@ fn find(exchange: &Exchange, parts: &Parts) -> Result<Found, Failure> {
             return Err(refusal.reason.into());
         }
     };
-    let (listener, rule) = (matched.listener.clone(), matched.rule.clone());
-    let _ = exchange.listener.set(listener.clone());
-    let _ = exchange.rule.set(rule.clone());
-    let prepared = exchange.home.rules.of(&rule, &snapshot);
+    let listener = exchange.listener.get_or_init(|| matched.listener.clone());
+    let rule = exchange.rule.get_or_init(|| matched.rule.clone());
+    let prepared = exchange.home.rules.of(rule, &snapshot);
     let prepared = prepared.map_err(|words| Failure::new(Reason::FilterInvalid.into(), Some(words)))?;
-    let _ = exchange.prepared.set(Arc::clone(&prepared));
+    let prepared = exchange.prepared.get_or_init(|| prepared);
     Ok(Found { listener, rule, which: matched.which, prepared })
 }
 
 /// Through the filters to a backend.
 async fn through(
     exchange: &Rc<Exchange>,
-    found: &Found,
+    found: &Found<'_>,
     mut parts: Parts,
     (passage, grants): (&mut Passage<'_>, &mut Vec<Changes>),
     incoming: Incoming,
@@ -175,16 +174,19 @@ async fn through(
     }
     let Way { parts, passage, .. } = way;
     let Chosen { to, session, extras, .. } = chosen;
-    let (backend, before) = (Arc::clone(&to.backend), session.as_ref().map(|lease| lease.address));
+    let kept = sessions(found, extras.as_deref()).map(|sessions| {
+        let before = session.as_ref().map(|lease| lease.address);
+        (sessions, Arc::clone(&to.backend), before)
+    });
     let mut response = match tunnel {
         Some(tunnel) => upgrade::forward(exchange, to, parts, tunnel).await?,
         None => {
             let budget = extras.as_ref().and_then(|extras| extras.budget.as_deref());
-            let aim = Aim { to, session, prepared: &found.prepared, budget };
+            let aim = Aim { to, session, prepared: found.prepared, budget };
             forward(exchange, aim, parts, source.as_ref()).await?
         }
     };
-    if let (Some(sessions), Some(served)) = (sessions(found, extras.as_deref()), exchange.endpoint.get()) {
+    if let (Some((sessions, backend, before)), Some(served)) = (kept, exchange.endpoint.get()) {
         remember(exchange, sessions, &backend, served, before, &mut response);
     }
     if let Some(chain) = chain {
@@ -194,7 +196,7 @@ async fn through(
 }
 
 /// The session that a rule keeps, or else the backend.
-fn sessions<'a>(found: &'a Found, extras: Option<&'a Extras>) -> Option<&'a Sessions> {
+fn sessions<'a>(found: &Found<'a>, extras: Option<&'a Extras>) -> Option<&'a Sessions> {
     found.prepared.sessions.as_ref().or_else(|| extras.and_then(|extras| extras.sessions.as_ref()))
 }
 
@@ -215,7 +217,7 @@ fn remember(
 /// A request between its filters.
 struct Way<'a, 'p> {
     exchange: &'a Rc<Exchange>,
-    found: &'a Found,
+    found: &'a Found<'a>,
     parts: Parts,
     passage: &'a mut Passage<'p>,
     grants: &'a mut Vec<Changes>,
@@ -236,7 +238,7 @@ impl Way<'_, '_> {
                     return Ok(Some(answer.map(Body::from)));
                 }
                 Next::Mirror(mirror) => {
-                    mirrored::send(self.exchange, &self.found.listener, mirror, &self.parts, self.source);
+                    mirrored::send(self.exchange, self.found.listener, mirror, &self.parts, self.source);
                 }
                 Next::Authorize(auth) => {
                     if let Some(answer) = self.authorize(auth).await? {
@@ -250,7 +252,7 @@ impl Way<'_, '_> {
     }
 
     async fn authorize(&mut self, auth: &ExternalAuth) -> Result<Option<Response<Body>>, Failure> {
-        let listener = &self.found.listener;
+        let listener = self.found.listener;
         match authorize::ask(self.exchange, listener, auth, &mut self.parts, self.source).await? {
             Permission::Granted(changes) => {
                 self.grants.push(changes);
@@ -275,7 +277,7 @@ struct Chosen {
 }
 
 /// The backend of the client's session, or else the one whose turn it is.
-fn choose(exchange: &Exchange, found: &Found, parts: &Parts, is_grpc: bool) -> Result<Chosen, Failure> {
+fn choose(exchange: &Exchange, found: &Found<'_>, parts: &Parts, is_grpc: bool) -> Result<Chosen, Failure> {
     let snapshot = exchange.home.kit.snapshot();
     let of_rule = found.prepared.sessions.as_ref();
     let kept = of_rule.and_then(|sessions| {
@@ -289,7 +291,7 @@ fn choose(exchange: &Exchange, found: &Found, parts: &Parts, is_grpc: bool) -> R
     let (index, backend, mut session) = match kept {
         Some((index, backend, lease)) => (index, backend, Some(lease)),
         None => {
-            let dealt = snapshot.deal(&found.rule)?;
+            let dealt = snapshot.deal(found.rule)?;
             (dealt.index, dealt.backend, None)
         }
     };

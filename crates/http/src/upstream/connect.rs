@@ -179,7 +179,8 @@ async fn encrypted(
 
 async fn http1_line(stream: Stream, pool: Rc<Pool>) -> hyper::Result<Line> {
     let mut builder = http1::Builder::new();
-    builder.max_buf_size(256 * 1024).max_headers(256);
+    // Headers are as many as hyper has room for at hand, a hundred: for more it would allocate with each answer.
+    builder.max_buf_size(256 * 1024);
     let (sender, connection) = builder.handshake::<_, Upload>(TokioIo::new(stream)).await?;
     tokio::task::spawn_local(connection.with_upgrades());
     let mut line = h1::Checkout::fresh(sender, pool);

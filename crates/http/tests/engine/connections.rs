@@ -72,6 +72,37 @@ fn heads_have_bounds() {
     }
 }
 
+/// With the bounds that nobody has changed, and those of answers, which nobody can change.
+#[test]
+fn a_hundred_headers_are_enough() {
+    let served = backend::answering(Speaks::Http1, |request, _| {
+        let count: usize = request.uri().path()[1..].parse().unwrap();
+        let mut response = Response::new(Full::new(Bytes::from_static(b"many")));
+        for number in 0..count {
+            response.headers_mut().append("x-many", number.to_string().parse().unwrap());
+        }
+        response
+    });
+    let mut gate = Gate::with(Bounds::default(), 1);
+    let id = gate.backend("a", &[served.port]);
+    gate.route("web", vec![rule("/", &id)]);
+    let gate = gate.serving();
+    // Length and date come with them.
+    for (count, status) in [(98, 200), (99, 502)] {
+        let answer = get(gate.address(), &format!("/{count}"));
+        assert_eq!(answer.status, status, "{count}");
+    }
+    gate.line(&["ending=\"backend_invalid\""]);
+    // The backend has no room for more either, and is told five things of the client.
+    for (count, status) in [(94, 200), (100, 431)] {
+        let many: String = (0..count).map(|number| format!("x-{number}: 1\r\n")).collect();
+        let ask = format!("GET /0 HTTP/1.1\r\nHost: a.test\r\n{many}\r\n");
+        assert_eq!(Connection::to(gate.address()).ask(&ask).status, status, "{count}");
+    }
+    let refused = "tidegate_requests_ended_total{reason=\"request_too_large\"}";
+    wait_for("it to be counted", || (gate.metric(refused) == 1.0).then_some(()));
+}
+
 /// What is read in two ways by two readers is read by none.
 #[test]
 fn ambiguous_requests_are_refused() {

@@ -6,18 +6,13 @@ use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Service;
 use kube::api::Api;
-use tidegate_api::parameters::{BoundParameters, LogLevel as AskedLevel};
-use tidegate_api::read::Whole;
-use tidegate_api::scalar::Duration as Asked;
 use tidegate_link::{Event, Limits, Publisher, Reports, Server};
-use tidegate_plan::{
-    Body, BoundSettings, DataPlaneSettings, FragmentId, GatewayPlan, LogLevel, ObjectName, Plan,
-};
+use tidegate_plan::{Body, DataPlaneSettings, FragmentId, GatewayPlan, ObjectName, Plan};
 use tidegate_translate::{Delta, Infrastructure};
 use tokio::net::TcpListener;
 
-use super::Controller;
-use crate::authority;
+use super::{Controller, told};
+use crate::authority::{self, Keeping, SessionRoot};
 use crate::settings::LinkAddress;
 use crate::tokens::Reviews;
 
@@ -33,6 +28,7 @@ pub(super) struct Term {
     reports: Reports,
     /// The CAs that data planes trust, in PEM.
     pub(super) authorities: String,
+    sessions: SessionRoot,
     cared: Instant,
 }
 
@@ -66,6 +62,9 @@ impl Controller {
         self.published.clear();
         self.reports.clear();
         self.served.clear();
+        self.left_alone.clear();
+        self.leads_since = leads.then(Instant::now);
+        self.has_taken_over = false;
         self.dirty.everything = true;
         if leads {
             self.open_link().await;
@@ -76,8 +75,8 @@ impl Controller {
 
     /// Opens the link; where that does not work, the heartbeat tries again.
     async fn open_link(&mut self) {
-        let trust = match authority::keep(&self.client, &self.settings).await {
-            Ok(trust) => trust,
+        let Keeping { trust, sessions } = match authority::keep(&self.client, &self.settings).await {
+            Ok(kept) => kept,
             Err(error) => return self.log.error("link-failed", error),
         };
         let socket = match TcpListener::bind(self.settings.link_listen).await {
@@ -95,7 +94,8 @@ impl Controller {
             Ok((server, publisher, reports)) => {
                 self.log
                     .info("link", format_args!("data planes are served on {}", self.settings.link_listen));
-                self.term = Some(Term { server, publisher, reports, authorities, cared: Instant::now() });
+                self.term =
+                    Some(Term { server, publisher, reports, authorities, sessions, cared: Instant::now() });
                 self.published.clear();
                 self.dirty.everything = true;
             }
@@ -118,15 +118,21 @@ impl Controller {
         }
         self.care_for_authority().await;
         self.find_link().await;
+        self.find_nodes().await;
+        self.end_takeover();
     }
 
     async fn care_for_authority(&mut self) {
         let Some(term) = self.term.as_mut().filter(|term| term.cared.elapsed() >= CARE) else { return };
         term.cared = Instant::now();
-        let trust = match authority::keep(&self.client, &self.settings).await {
-            Ok(trust) => trust,
+        let Keeping { trust, sessions } = match authority::keep(&self.client, &self.settings).await {
+            Ok(kept) => kept,
             Err(error) => return self.log.error("link-failed", error),
         };
+        if term.sessions != sessions {
+            term.sessions = sessions;
+            self.dirty.everything = true;
+        }
         let authorities = trust.bundle_pem();
         if authorities != term.authorities {
             match term.server.trust(trust) {
@@ -240,13 +246,20 @@ impl Controller {
     fn settings_changed(&self, gateway: &ObjectName) -> bool {
         let asked = self.translator.translation().infrastructure.get(gateway);
         let published = self.published.get(gateway);
-        asked.zip(published).is_some_and(|(asked, published)| published.settings != plane_settings(asked))
+        asked
+            .zip(published)
+            .is_some_and(|(asked, published)| published.settings != self.plane_settings(gateway, asked))
+    }
+
+    fn plane_settings(&self, gateway: &ObjectName, asked: &Infrastructure) -> DataPlaneSettings {
+        let sessions = self.term.as_ref().map(|term| &term.sessions);
+        told::settings(asked, sessions.and_then(|sessions| sessions.of_gateway(gateway, &asked.uid)))
     }
 
     /// Publishes a plan where it differs from the last one.
     fn tell(&mut self, gateway: &ObjectName, plan: Plan) -> bool {
         let asked = self.translator.translation().infrastructure.get(gateway);
-        let settings = asked.map(|asked| plane_settings(asked)).unwrap_or_default();
+        let settings = asked.map(|asked| self.plane_settings(gateway, asked)).unwrap_or_default();
         let before = self.published.get(gateway);
         if before.is_some_and(|before| before.plan == plan && before.settings == settings) {
             return false;
@@ -351,47 +364,4 @@ fn listening(plan: &Plan) -> impl Iterator<Item = (&FragmentId, &str)> {
         .iter()
         .filter(|(id, _)| matches!(id, FragmentId::Gateway(_) | FragmentId::Listener(_)))
         .map(|(id, fragment)| (id, fragment.hash.as_str()))
-}
-
-/// Parameters that travel over the link and restart nothing.
-fn plane_settings(asked: &Infrastructure) -> DataPlaneSettings {
-    let log_level = asked.parameters.log.as_ref().and_then(|log| log.level).map(|level| match level {
-        AskedLevel::Info => LogLevel::Info,
-        AskedLevel::Warning => LogLevel::Warning,
-        AskedLevel::Error => LogLevel::Error,
-    });
-    let bounds = asked.parameters.bounds.as_ref().map(bounds).unwrap_or_default();
-    DataPlaneSettings { log_level, bounds }
-}
-
-fn bounds(asked: &BoundParameters) -> BoundSettings {
-    let time = |time: Option<Asked>| time.map(|time| time.0);
-    let count = |count: Option<i64>| count.and_then(|count| usize::try_from(count).ok());
-    BoundSettings {
-        connections: count(asked.max_connections.map(Whole::get)),
-        connections_per_listener: count(asked.max_connections_per_listener.map(Whole::get)),
-        connections_per_source: count(asked.max_connections_per_source.map(Whole::get)),
-        hello_time: time(asked.hello_time),
-        hello_size: count(asked.hello_size.map(Whole::get)),
-        handshake_time: time(asked.handshake_time),
-        connect_time: time(asked.connect_time),
-        idle_time: time(asked.idle_time),
-        half_open_time: time(asked.half_open_time),
-        lifetime: time(asked.lifetime),
-        udp_flows: count(asked.max_udp_flows.map(Whole::get)),
-        udp_idle_time: time(asked.udp_idle_time),
-        header_time: time(asked.header_time),
-        header_size: count(asked.header_size.map(Whole::get)),
-        header_count: count(asked.max_headers.map(Whole::get)),
-        uri_size: count(asked.uri_size.map(Whole::get)),
-        keep_alive_time: time(asked.keep_alive_time),
-        body_time: time(asked.body_time),
-        streams: asked.max_streams.and_then(|count| u32::try_from(count.get()).ok()),
-        resets: count(asked.max_resets.map(Whole::get)),
-        idle_upstream: count(asked.max_idle_upstream.map(Whole::get)),
-        idle_upstream_time: time(asked.idle_upstream_time),
-        retry_size: count(asked.retry_size.map(Whole::get)),
-        mirrors: count(asked.max_mirrors.map(Whole::get)),
-        drain_time: time(asked.drain),
-    }
 }

@@ -1,6 +1,8 @@
 //! The controller: changes come in, and in turns plan, statuses and data planes are brought in line with them.
 
 mod link;
+mod takeover;
+mod told;
 mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +28,7 @@ use crate::kinds;
 use crate::lease::Election;
 use crate::log::Log;
 use crate::metrics::Metrics;
+use crate::nodes::Nodes;
 use crate::planes::{Keeper, Planes};
 use crate::settings::{ADMIN_PORT, HEALTH_PORT, Settings};
 use crate::status::{StatusWriter, Statuses};
@@ -107,6 +110,7 @@ pub async fn run(
         sightings,
         translator: Translator::new(translate),
         data: Data::default(),
+        nodes: Nodes::default(),
         watches: BTreeMap::new(),
         statuses,
         planes,
@@ -117,6 +121,9 @@ pub async fn run(
         unread: BTreeMap::new(),
         is_fetching_again: false,
         leading: false,
+        leads_since: None,
+        has_taken_over: false,
+        left_alone: BTreeSet::new(),
         term: None,
         link_address: None,
         link_looked: Instant::now(),
@@ -141,6 +148,7 @@ struct Controller {
     sightings: mpsc::Sender<Sighting>,
     translator: Translator,
     data: Data,
+    nodes: Nodes,
     watches: BTreeMap<Kind, Watching>,
     statuses: Statuses,
     planes: Planes,
@@ -154,6 +162,11 @@ struct Controller {
     unread: BTreeMap<ObjectKey, String>,
     is_fetching_again: bool,
     leading: bool,
+    leads_since: Option<Instant>,
+    /// Whether data planes have come over from the leader before, or had the time to.
+    has_taken_over: bool,
+    /// Statuses that are as the leader before left them.
+    left_alone: BTreeSet<ObjectKey>,
     /// While this replica leads: the link.
     term: Option<Term>,
     link_address: Option<SocketAddr>,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
+use tidegate_api::core::EndpointEntry;
 use tidegate_api::status::Status;
 use tidegate_api::{Kind, Object, ObjectKey};
 use tidegate_plan::{ObjectName, Transport};
@@ -13,7 +14,9 @@ use tidegate_translate::{Change, Delta};
 
 use super::{Controller, Dirty};
 use crate::kinds;
-use crate::planes::{Addresses, Plane, Wanted, addresses, exposures, plane_name};
+use crate::planes::{
+    Addresses, MAX_ADDRESSES, Plane, Reached, Wanted, Way, addresses, exposures, plane_name,
+};
 use crate::programmed::Serving;
 use crate::status::has_entries_of;
 
@@ -204,6 +207,9 @@ impl Controller {
             self.served.remove(key);
         }
         for gateway in gateways {
+            if self.leave_alone(&gateway) {
+                continue;
+            }
             for (key, status) in self.programmed(&gateway) {
                 if self.served.get(&key) != Some(&status) {
                     self.served.insert(key.clone(), status);
@@ -244,7 +250,7 @@ impl Controller {
     }
 
     /// The addresses of a Gateway, how many of its Pods are ready, and how many addresses it asks for.
-    fn reached(&self, gateway: &ObjectName) -> (Addresses, usize, usize) {
+    pub(super) fn reached(&self, gateway: &ObjectName) -> (Addresses, usize, usize) {
         let Some(asked) = self.translator.translation().infrastructure.get(gateway) else {
             return Default::default();
         };
@@ -257,23 +263,48 @@ impl Controller {
             })
             .collect();
         let services = services.iter().map(|(name, service)| (*name, &**service)).collect();
-        let ready: BTreeSet<IpAddr> =
+        let endpoints: Vec<&EndpointEntry> =
             exposures.iter().flat_map(|exposure| self.ready(&named(&exposure.service))).collect();
-        (addresses(&exposures, asked, &services, &ready), ready.len(), asked.addresses.len())
+        let ready: BTreeSet<IpAddr> = endpoints
+            .iter()
+            .flat_map(|endpoint| endpoint.addresses.iter().filter_map(|ip| ip.parse().ok()))
+            .collect();
+        let nodes: BTreeSet<&str> =
+            endpoints.iter().filter_map(|endpoint| endpoint.node_name.as_deref()).collect();
+        let nodes: Vec<IpAddr> = nodes.iter().flat_map(|node| self.nodes.addresses(node)).copied().collect();
+        let reached = Reached { services: &services, pods: &ready, nodes: &nodes };
+        (addresses(&exposures, asked, &reached), ready.len(), asked.addresses.len())
     }
 
-    fn ready(&self, service: &ObjectName) -> Vec<IpAddr> {
+    /// The ready ones.
+    fn ready(&self, service: &ObjectName) -> Vec<&EndpointEntry> {
         let slices = self.translator.resources().endpoint_slices_of(service);
         let endpoints = slices.flat_map(|slice| &slice.spec.endpoints);
         let ready = endpoints.filter(|endpoint| {
             let ready = endpoint.conditions.as_ref().and_then(|conditions| conditions.ready);
             ready.unwrap_or(true)
         });
-        ready.flat_map(|endpoint| endpoint.addresses.iter().filter_map(|ip| ip.parse().ok())).collect()
+        ready.collect()
+    }
+
+    /// Looks up the nodes that Gateways on node ports are reached at.
+    pub(super) async fn find_nodes(&mut self) {
+        let mut wanted = BTreeSet::new();
+        for (gateway, asked) in &self.translator.translation().infrastructure {
+            let exposures = exposures(gateway, asked);
+            for exposure in exposures.iter().filter(|exposure| exposure.way == Way::NodePort) {
+                let service = ObjectName::new(gateway.namespace.clone(), exposure.service.as_str());
+                let ready = self.ready(&service);
+                let nodes: BTreeSet<String> =
+                    ready.iter().filter_map(|endpoint| endpoint.node_name.clone()).collect();
+                wanted.extend(nodes.into_iter().take(MAX_ADDRESSES));
+            }
+        }
+        self.dirty.all_gateways |= self.nodes.look(&self.client, wanted, &self.log).await;
     }
 
     fn write_status(&self, key: ObjectKey) {
-        if !kinds::has_status(key.kind) {
+        if !kinds::has_status(key.kind) || self.left_alone.contains(&key) {
             return;
         }
         let translated = self.translator.translation().statuses.get(&key);

@@ -12,7 +12,7 @@ use tidegate_translate::Infrastructure;
 use super::names;
 
 /// As many as a status takes.
-const MAX_ADDRESSES: usize = 16;
+pub(crate) const MAX_ADDRESSES: usize = 16;
 
 /// One Service for a Gateway.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,6 +46,8 @@ pub(crate) fn exposures(gateway: &ObjectName, asked: &Infrastructure) -> BTreeSe
     };
     let any = Exposure { service: names::plane(name), way, ip: None };
     let exposures = asked.addresses.iter().map(|address| match (address.ip, address.in_cluster) {
+        // Ports of nodes are the same on all of them: there is no Service for one of their addresses.
+        (Some(_), false) if way == Way::NodePort => any.clone(),
         (Some(ip), in_cluster) => Exposure {
             service: names::for_address(name, ip),
             way: if in_cluster { Way::ClusterIp } else { way },
@@ -67,42 +69,54 @@ pub(crate) struct Addresses {
     pub(crate) fault: Option<(Reason, String)>,
 }
 
-/// What has become of each Service, by name, and on which nodes the data plane is ready.
+/// What there is to reach the data planes of a Gateway by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reached<'a> {
+    /// By name.
+    pub(crate) services: &'a BTreeMap<&'a str, &'a Json>,
+    /// Addresses of the ready Pods.
+    pub(crate) pods: &'a BTreeSet<IpAddr>,
+    /// Addresses of the nodes that these are on.
+    pub(crate) nodes: &'a [IpAddr],
+}
+
 pub(crate) fn addresses(
     exposures: &BTreeSet<Exposure>,
     asked: &Infrastructure,
-    services: &BTreeMap<&str, &Json>,
-    nodes: &BTreeSet<IpAddr>,
+    reached: &Reached<'_>,
 ) -> Addresses {
     let mut found: Vec<StatusAddress> = Vec::new();
     let mut unusable = Vec::new();
     let mut waiting = Vec::new();
     for exposure in exposures {
-        let service = services.get(&*exposure.service).copied().unwrap_or(&Json::Null);
+        let service = reached.services.get(&*exposure.service).copied().unwrap_or(&Json::Null);
         let given = match exposure.way {
             Way::LoadBalancer => ingress(service),
-            Way::NodePort | Way::ClusterIp => cluster_ips(service),
-            Way::Nodes => nodes.iter().copied().map(address).collect(),
+            Way::ClusterIp => cluster_ips(service),
+            Way::NodePort => reached.nodes.iter().copied().map(address).collect(),
+            Way::Nodes => reached.pods.iter().copied().map(address).collect(),
         };
-        match exposure.ip {
-            Some(ip) => {
-                let ip = address(ip);
-                if given.contains(&ip) {
-                    found.push(ip);
-                } else {
-                    unusable.push(ip.value);
-                }
-            }
-            None if given.is_empty() => waiting.push(exposure.service.as_str()),
-            None => found.extend(given),
+        let wanted: Vec<StatusAddress> = match exposure.way {
+            // One Service has all addresses of nodes.
+            Way::NodePort | Way::Nodes => asked
+                .addresses
+                .iter()
+                .filter(|asked| !asked.in_cluster)
+                .filter_map(|asked| asked.ip)
+                .collect(),
+            Way::LoadBalancer | Way::ClusterIp => exposure.ip.into_iter().collect::<Vec<_>>(),
         }
-    }
-    if exposures.iter().any(|exposure| exposure.way == Way::Nodes) {
-        let wanted: Vec<StatusAddress> =
-            asked.addresses.iter().filter_map(|asked| asked.ip).map(address).collect();
-        unusable.extend(wanted.iter().filter(|ip| !found.contains(ip)).map(|ip| ip.value.clone()));
-        if !wanted.is_empty() {
-            found.retain(|ip| wanted.contains(ip));
+        .into_iter()
+        .map(address)
+        .collect();
+        if given.is_empty() && wanted.is_empty() {
+            waiting.push(exposure.service.as_str());
+        } else if wanted.is_empty() {
+            found.extend(given);
+        } else {
+            let (usable, others): (Vec<_>, Vec<_>) = wanted.into_iter().partition(|ip| given.contains(ip));
+            found.extend(usable);
+            unusable.extend(others.into_iter().map(|ip| ip.value));
         }
     }
     let mut seen = BTreeSet::new();
@@ -183,8 +197,10 @@ mod tests {
     fn told(asked: &Infrastructure, services: &[Json], nodes: &[&str]) -> (Vec<String>, Option<Reason>) {
         let exposures = exposures(&gateway(), asked);
         let services = exposures.iter().map(|exposure| exposure.service.as_str()).zip(services).collect();
-        let nodes = nodes.iter().map(|ip| ip.parse().expect("an IP")).collect();
-        let addresses = addresses(&exposures, asked, &services, &nodes);
+        let nodes: Vec<IpAddr> = nodes.iter().map(|ip| ip.parse().expect("an IP")).collect();
+        let pods = nodes.iter().copied().collect();
+        let reached = Reached { services: &services, pods: &pods, nodes: &nodes };
+        let addresses = addresses(&exposures, asked, &reached);
         let found = addresses.found.into_iter().map(|address| format!("{} {}", address.kind, address.value));
         (found.collect(), addresses.fault.map(|(reason, _)| reason))
     }
@@ -261,6 +277,32 @@ mod tests {
             all.iter().map(|one| (one.way, one.service.as_str())).collect::<Vec<_>>(),
             [(Way::ClusterIp, "tidegate-web")]
         );
+    }
+
+    #[test]
+    fn on_ports_of_nodes_the_nodes_are_the_addresses() {
+        let service = ServiceParameters {
+            kind: Some(ExposureType::NodePort),
+            load_balancer_class: None,
+            external_traffic_policy: None,
+            annotations: BTreeMap::new(),
+            load_balancer_source_ranges: None,
+        };
+        let parameters = GatewayParametersSpec { service: Some(service), ..merged(None, None) };
+        let service = json!({"spec": {"clusterIPs": ["10.0.0.7"]}});
+        let wish = asked(&[], parameters.clone());
+        let both = vec!["IPAddress 192.0.2.1".to_owned(), "IPAddress 192.0.2.2".to_owned()];
+        assert_eq!(told(&wish, std::slice::from_ref(&service), &["192.0.2.1", "192.0.2.2"]), (both, None));
+        assert_eq!(told(&wish, std::slice::from_ref(&service), &[]).1, Some(Reason::AddressNotAssigned));
+        let wish = asked(&[(Some("192.0.2.2"), false), (Some("192.0.2.3"), false)], parameters.clone());
+        assert_eq!(exposures(&gateway(), &wish).len(), 1);
+        assert_eq!(
+            told(&wish, std::slice::from_ref(&service), &["192.0.2.1", "192.0.2.2"]),
+            (vec!["IPAddress 192.0.2.2".to_owned()], Some(Reason::AddressNotUsable))
+        );
+        let wish = asked(&[(Some("192.0.2.2"), false), (None, true)], parameters);
+        let (found, fault) = told(&wish, &[service.clone(), service], &["192.0.2.2"]);
+        assert_eq!((found.len(), fault), (2, None), "{found:?}");
     }
 
     #[test]

@@ -16,6 +16,7 @@ use tidegate_plan::ObjectName;
 
 use super::kind::{Managed, ManagedKind};
 use super::objects::{ROLE, ROLE_LABEL};
+use super::scale;
 use super::state::{Job, Planes, version};
 use crate::events::Events;
 use crate::log::Log;
@@ -114,6 +115,7 @@ impl Keeper {
 
     async fn apply(&self, managed: &Managed) -> Result<Json, kube::Error> {
         let api = managed.kind.api(&self.client, &managed.name.namespace);
+        scale::hand_on(&api, managed).await?;
         let params = PatchParams::apply(crate::FIELD_MANAGER).force();
         let result = api.patch(&managed.name.name, &params, &Patch::Apply(&managed.body)).await?;
         Ok(plain(&result))

@@ -6,10 +6,12 @@ mod keep;
 mod kind;
 mod names;
 mod objects;
+mod scale;
+mod service;
 mod state;
 
-pub(crate) use exposure::{Addresses, addresses, exposures};
+pub(crate) use exposure::{Addresses, MAX_ADDRESSES, Reached, Way, addresses, exposures};
 pub(crate) use keep::Keeper;
 pub(crate) use names::plane as plane_name;
-pub(crate) use objects::Plane;
+pub(crate) use objects::{Plane, ROLE, ROLE_LABEL};
 pub(crate) use state::{Planes, Wanted};

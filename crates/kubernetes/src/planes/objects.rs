@@ -4,14 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
+use aws_lc_rs::digest;
 use serde_json::{Map, Value as Json, json};
-use tidegate_api::parameters::{
-    ExternalTrafficPolicy, GatewayParametersSpec, LogForm, Toleration, Workload, WorkloadKind,
-};
+use tidegate_api::parameters::{GatewayParametersSpec, LogForm, Toleration, Workload, WorkloadKind};
 use tidegate_plan::{ObjectName, Transport};
 use tidegate_translate::Infrastructure;
 
-use super::exposure::{Exposure, Way, exposures};
+use super::exposure::exposures;
 use super::kind::{Managed, ManagedKind};
 use super::names;
 use crate::settings::{HEALTH_PORT, Settings};
@@ -21,6 +20,9 @@ use crate::tokens::AUDIENCE;
 pub(crate) const ROLE_LABEL: &str = "gateway.tidegate.io/role";
 pub(crate) const ROLE: &str = "data-plane";
 pub(crate) const NAME_LABEL: &str = "gateway.networking.k8s.io/gateway-name";
+
+/// What an object was applied as, by its hash.
+const WRITTEN_ANNOTATION: &str = "gateway.tidegate.io/written";
 
 /// The user that the image has, and its group, which may read the token.
 const USER: u32 = 65532;
@@ -58,6 +60,7 @@ impl Plane<'_> {
             objects.push(self.disruption_budget());
             objects.extend(self.autoscaler());
         }
+        objects.iter_mut().for_each(sign);
         objects
     }
 
@@ -65,7 +68,7 @@ impl Plane<'_> {
         names::plane(&self.gateway.name)
     }
 
-    fn parameters(&self) -> &GatewayParametersSpec {
+    pub(super) fn parameters(&self) -> &GatewayParametersSpec {
         &self.asked.parameters
     }
 
@@ -81,7 +84,7 @@ impl Plane<'_> {
         self.workload_parameters().and_then(|workload| workload.host_network) == Some(true)
     }
 
-    fn managed(&self, kind: ManagedKind, name: String, fields: Json) -> Managed {
+    pub(super) fn managed(&self, kind: ManagedKind, name: String, fields: Json) -> Managed {
         let mut body = json!({
             "apiVersion": kind.api_version(),
             "kind": kind.as_str(),
@@ -112,7 +115,7 @@ impl Plane<'_> {
         asked.chain(ours).collect()
     }
 
-    fn selector(&self) -> BTreeMap<&str, &str> {
+    pub(super) fn selector(&self) -> BTreeMap<&str, &str> {
         self.labels().into_iter().filter(|(key, _)| [NAME_LABEL, ROLE_LABEL].contains(key)).collect()
     }
 
@@ -304,52 +307,6 @@ impl Plane<'_> {
         json!([constraint("topology.kubernetes.io/zone"), constraint("kubernetes.io/hostname")])
     }
 
-    fn service(&self, exposure: &Exposure) -> Managed {
-        let parameters = self.parameters().service.as_ref();
-        let ports: Vec<Json> =
-            self.ports.iter().map(|(port, transport)| service_port(*port, *transport)).collect();
-        let mut spec = json!({"selector": self.selector(), "ports": ports});
-        spec["type"] = match exposure.way {
-            Way::LoadBalancer => "LoadBalancer",
-            Way::NodePort => "NodePort",
-            Way::ClusterIp | Way::Nodes => "ClusterIP",
-        }
-        .into();
-        match (exposure.way, exposure.ip) {
-            (Way::Nodes, _) => spec["clusterIP"] = "None".into(),
-            (Way::LoadBalancer, Some(ip)) => spec["loadBalancerIP"] = ip.to_string().into(),
-            (Way::NodePort | Way::ClusterIp, Some(ip)) => spec["clusterIP"] = ip.to_string().into(),
-            (_, None) => {}
-        }
-        if let Some(parameters) = parameters {
-            if matches!(exposure.way, Way::LoadBalancer | Way::NodePort)
-                && let Some(policy) = parameters.external_traffic_policy
-            {
-                spec["externalTrafficPolicy"] = match policy {
-                    ExternalTrafficPolicy::Cluster => "Cluster",
-                    ExternalTrafficPolicy::Local => "Local",
-                }
-                .into();
-            }
-            if exposure.way == Way::LoadBalancer {
-                if let Some(class) = &parameters.load_balancer_class {
-                    spec["loadBalancerClass"] = class.as_str().into();
-                }
-                if let Some(ranges) =
-                    parameters.load_balancer_source_ranges.as_ref().filter(|list| !list.is_empty())
-                {
-                    spec["loadBalancerSourceRanges"] = ranges.iter().map(String::as_str).collect();
-                }
-            }
-        }
-        let mut service =
-            self.managed(ManagedKind::Service, exposure.service.clone(), json!({ "spec": spec }));
-        for (key, value) in parameters.iter().flat_map(|parameters| &parameters.annotations) {
-            service.body["metadata"]["annotations"][key] = value.as_str().into();
-        }
-        service
-    }
-
     fn disruption_budget(&self) -> Managed {
         let spec = json!({"maxUnavailable": 1, "selector": {"matchLabels": self.selector()}});
         self.managed(ManagedKind::PodDisruptionBudget, self.name(), json!({ "spec": spec }))
@@ -370,12 +327,12 @@ impl Plane<'_> {
     }
 }
 
-fn service_port(port: u16, transport: Transport) -> Json {
-    let (prefix, protocol) = match transport {
-        Transport::Tcp => ("tcp", "TCP"),
-        Transport::Udp => ("udp", "UDP"),
-    };
-    json!({"name": format!("{prefix}-{port}"), "port": port, "protocol": protocol, "targetPort": port})
+/// Puts a hash of all that is written beside it. Of what is no longer written nothing else would tell: fields that
+/// others wrote look the same.
+fn sign(managed: &mut Managed) {
+    let hash = digest::digest(&digest::SHA256, managed.body.to_string().as_bytes());
+    let hash: String = hash.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    managed.body["metadata"]["annotations"][WRITTEN_ANNOTATION] = hash.into();
 }
 
 fn toleration(toleration: &Toleration) -> Json {

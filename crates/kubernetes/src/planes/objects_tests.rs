@@ -92,6 +92,21 @@ fn everything_carries_what_the_gateway_asks_for() {
     }
 }
 
+/// Nothing but this tells that a field is to be taken away.
+#[test]
+fn what_is_no_longer_written_shows() {
+    let with = fs::read_to_string("tests/planes/in-the-hosts-network.in.yaml").expect("a text");
+    let written = |source: &str| -> Vec<Json> {
+        let objects = objects(source).into_iter();
+        objects.map(|managed| managed.body["metadata"]["annotations"][WRITTEN_ANNOTATION].clone()).collect()
+    };
+    let without = with.replace(", nodeSelector: {edge: \"true\"}", "");
+    assert_ne!(with, without);
+    assert_eq!(written(&with), written(&with));
+    let pairs: Vec<_> = written(&with).into_iter().zip(written(&without)).collect();
+    assert_eq!(pairs.iter().filter(|(before, after)| before != after).count(), 1, "{pairs:?}");
+}
+
 /// What is generated must itself be readable where it is of a kind that we read.
 #[test]
 fn services_are_valid() {

@@ -85,13 +85,22 @@ impl Store {
         &self.settings
     }
 
-    /// Items to keep on disk: all but private keys.
+    /// Items to keep on disk: all but private keys, and settings without the secret.
     pub(crate) fn kept(&self) -> Option<Vec<proto::Item>> {
         let is_key = |item: &proto::Item| {
             let blob = self.plan.blobs.get(&BlobId(item.id.as_str().into()));
             item.kind() == proto::Kind::Blob && !matches!(blob.map(AsRef::as_ref), Some(Blob::Bundle(_)))
         };
-        self.kept.as_ref().map(|kept| kept.values().filter(|item| !is_key(item)).cloned().collect())
+        let open = |item: &proto::Item| match item.kind() {
+            proto::Kind::Settings => self.settings_without_secret(item),
+            _ => item.clone(),
+        };
+        self.kept.as_ref().map(|kept| kept.values().filter(|item| !is_key(item)).map(open).collect())
+    }
+
+    fn settings_without_secret(&self, item: &proto::Item) -> proto::Item {
+        let content = wire::json_bytes(&DataPlaneSettings { secret: None, ..self.settings.clone() });
+        proto::Item { hash: Digest::of(&content).0.to_vec(), content, ..item.clone() }
     }
 
     /// Keys and hashes of everything, as the other side asks for them.

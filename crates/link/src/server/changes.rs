@@ -108,7 +108,7 @@ impl Part {
 
     fn content(&self) -> Bytes {
         match self {
-            Self::Settings(settings) => json_bytes(settings),
+            Self::Settings(settings) => json_bytes(&**settings),
             Self::Endpoints(endpoints) => json_bytes(&**endpoints),
             Self::Blob(_, blob) => write_blob(blob),
             Self::Fragment(fragment) => json_bytes(&fragment.body),

@@ -46,7 +46,7 @@ impl Shape {
             }
         }
         let bounds = BoundSettings { connections: self.connections, ..BoundSettings::default() };
-        let settings = DataPlaneSettings { log_level: None, bounds };
+        let settings = DataPlaneSettings { bounds, ..DataPlaneSettings::default() };
         GatewayPlan { gateway: gateway(), version, plan: made, settings }
     }
 }

@@ -179,7 +179,10 @@ async fn the_last_plan_can_be_kept_without_its_keys() {
     let address = controller.address;
     let mut wanted = plan(&gateway(), 2);
     add_terminating(&mut wanted, &gateway(), "tls", b"a very private key");
-    controller.publisher.publish(version(1, &wanted));
+    let secret = Some(SharedSecret::new([0xab; 32]));
+    let settings = DataPlaneSettings { secret: secret.clone(), ..DataPlaneSettings::default() };
+    let published = GatewayPlan { settings, ..version(1, &wanted) };
+    controller.publisher.publish(published.clone());
     let proxy = Start::new(address, &bundle, "default/gw/a").change(keep).run();
     controller.served(1).await;
     let file = folder.path().join("cache/plan");
@@ -192,20 +195,23 @@ async fn the_last_plan_can_be_kept_without_its_keys() {
     controller.server.stop().await;
     let written = std::fs::read(&file).unwrap();
     assert!(!written.windows(12).any(|window| window == b"very private"), "a key is on the disk");
+    assert!(!written.windows(12).any(|window| window == b"abababababab"), "the secret is on the disk");
 
     let proxy = Start::new(address, &bundle, "default/gw/a").change(keep).run();
     proxy.until(Note::Restored, |seen| seen.notes.contains(&Note::Restored).then_some(())).await;
     let seen = proxy.look(|seen| seen.plan.clone());
     assert_eq!((&seen.fragments, &seen.endpoints), (&wanted.fragments, &wanted.endpoints));
     assert!(seen.blobs.is_empty());
+    assert_eq!(proxy.look(|seen| seen.settings.secret.clone()), None);
     let mut controller = Controller::start_at(address, authority, Limits::default()).await;
-    controller.publisher.publish(version(1, &wanted));
+    controller.publisher.publish(published);
     controller.served(1).await;
     let seen = proxy.look(Clone::clone);
     assert_eq!(seen.plan, wanted);
     // The listener has its key now, and is looked at again.
     let fragments = [FragmentId::Listener(listener_id(&gateway(), "tls"))].into();
-    assert_eq!(seen.changes.last(), Some(&Changed { fragments, ..Changed::default() }));
+    assert_eq!(seen.changes.last(), Some(&Changed { fragments, settings: true, ..Changed::default() }));
+    assert_eq!(seen.settings.secret, secret);
 }
 
 #[tokio::test]

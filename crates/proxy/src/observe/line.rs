@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, SystemTime};
 
-use tidegate_plan::{BackendId, ListenerId, RouteId, TlsVersion};
+use tidegate_plan::{BackendId, ListenerId, ObjectName, RouteId, TlsVersion};
 
 use super::time::rfc3339;
 use crate::Ending;
@@ -121,9 +121,9 @@ impl<'a> Record<'a> {
             fields.shown("tls", &tls.version);
             tls.alpn.inspect(|alpn| fields.text("alpn", alpn));
         }
-        self.listener.inspect(|listener| fields.shown("listener", listener));
-        self.route.inspect(|route| fields.shown("route", route));
-        self.backend.inspect(|backend| fields.shown("backend", backend));
+        self.listener.inspect(|listener| fields.listener(listener));
+        self.route.inspect(|route| fields.route(route));
+        self.backend.inspect(|backend| fields.backend(backend));
         self.endpoint.inspect(|endpoint| fields.address("endpoint", *endpoint));
         if let Some(request) = self.request {
             fields.text("version", request.version.as_bytes());
@@ -193,6 +193,42 @@ impl Fields<'_> {
         // It fails only to stop a value that is too long.
         let _ = write!(escaping, "{value}");
         self.out.push(b'"');
+    }
+
+    /// These three as they show themselves, in parts: that takes a third of the time.
+    fn listener(&mut self, id: &ListenerId) {
+        if id.listener_set.is_some() {
+            return self.shown("listener", id);
+        }
+        self.name("listener");
+        self.object(&["\""], &id.gateway);
+        self.out.push(b'/');
+        escape(id.name.as_bytes(), self.format, self.out);
+        self.out.push(b'"');
+    }
+
+    fn route(&mut self, id: &RouteId) {
+        self.name("route");
+        self.object(&["\"", id.kind.as_str(), " "], &id.object);
+        self.out.push(b'"');
+    }
+
+    fn backend(&mut self, id: &BackendId) {
+        if !id.transport.is_tcp() {
+            return self.shown("backend", id);
+        }
+        self.name("backend");
+        self.object(&["\"", id.kind.as_str(), " "], &id.object);
+        self.out.push(b':');
+        decimal(id.port.into(), self.out);
+        self.out.push(b'"');
+    }
+
+    fn object(&mut self, before: &[&str], id: &ObjectName) {
+        before.iter().for_each(|part| self.out.extend_from_slice(part.as_bytes()));
+        escape(id.namespace.as_bytes(), self.format, self.out);
+        self.out.push(b'/');
+        escape(id.name.as_bytes(), self.format, self.out);
     }
 
     fn number(&mut self, name: &str, value: u64) {

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arc_swap::{ArcSwapOption, Guard};
+use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 use aws_lc_rs::{hkdf, rand};
 use rustls::server::ProducesTickets;
@@ -15,9 +15,9 @@ use tidegate_plan::{ClientCertificates, ListenerId};
 /// So long a key is used for new tickets; for as long again it opens them.
 const EPOCH_SECONDS: u64 = 4 * 3600;
 
-/// What all ticket keys come from.
+/// What all ticket keys come from; all clones are one.
 #[derive(Clone)]
-pub(crate) struct TicketSecret(Arc<hkdf::Prk>);
+pub(crate) struct TicketSecret(Arc<ArcSwap<hkdf::Prk>>);
 
 impl TicketSecret {
     /// One that dies with the process.
@@ -29,8 +29,17 @@ impl TicketSecret {
 
     /// One that replicas share.
     pub(crate) fn new(secret: &[u8; 32]) -> Self {
-        Self(Arc::new(hkdf::Salt::new(hkdf::HKDF_SHA256, b"tidegate session tickets").extract(secret)))
+        Self(Arc::new(ArcSwap::from_pointee(root(secret))))
     }
+
+    /// Another one from now on: tickets of the one before are no good any more.
+    pub(crate) fn set(&self, secret: &[u8; 32]) {
+        self.0.store(Arc::new(root(secret)));
+    }
+}
+
+fn root(secret: &[u8; 32]) -> hkdf::Prk {
+    hkdf::Salt::new(hkdf::HKDF_SHA256, b"tidegate session tickets").extract(secret)
 }
 
 impl fmt::Debug for TicketSecret {
@@ -49,6 +58,7 @@ pub(super) struct Tickets {
 }
 
 struct Keys {
+    root: Arc<hkdf::Prk>,
     epoch: u64,
     current: RandomizedNonceKey,
     previous: RandomizedNonceKey,
@@ -66,21 +76,22 @@ impl Tickets {
 
     fn keys(&self) -> Option<Guard<Option<Arc<Keys>>>> {
         let epoch = self.clock.current_time()?.as_secs() / EPOCH_SECONDS;
+        let root = self.secret.0.load();
         let keys = self.keys.load();
-        if keys.as_ref().is_some_and(|keys| keys.epoch == epoch) {
+        if keys.as_ref().is_some_and(|keys| keys.epoch == epoch && Arc::ptr_eq(&keys.root, &root)) {
             return Some(keys);
         }
-        let current = self.derive(epoch)?;
-        let previous = self.derive(epoch.wrapping_sub(1))?;
-        self.keys.store(Some(Arc::new(Keys { epoch, current, previous })));
+        let current = self.derive(&root, epoch)?;
+        let previous = self.derive(&root, epoch.wrapping_sub(1))?;
+        self.keys.store(Some(Arc::new(Keys { root: Arc::clone(&root), epoch, current, previous })));
         Some(self.keys.load())
     }
 
-    fn derive(&self, epoch: u64) -> Option<RandomizedNonceKey> {
+    fn derive(&self, root: &hkdf::Prk, epoch: u64) -> Option<RandomizedNonceKey> {
         let mut key = [0; 32];
         let epoch = epoch.to_be_bytes();
         let info = [&self.scope[..], &epoch];
-        self.secret.0.expand(&info, hkdf::HKDF_SHA256).ok()?.fill(&mut key).ok()?;
+        root.expand(&info, hkdf::HKDF_SHA256).ok()?.fill(&mut key).ok()?;
         RandomizedNonceKey::new(&AES_256_GCM, &key).ok()
     }
 }

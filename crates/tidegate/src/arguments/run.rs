@@ -12,7 +12,7 @@ use tidegate_http::Options as HttpOptions;
 use tidegate_http::networks::Network;
 use tidegate_proxy::{Bounds, Settings};
 
-use crate::arguments::{CertificateOptions, CheckFormat, TextFormat};
+use crate::arguments::{CertificateOptions, CheckFormat, InCluster, TextFormat};
 
 pub(crate) const RUN_EXAMPLES: &str = "\
 Examples:
@@ -38,6 +38,7 @@ pub(crate) const REFUSED_EXAMPLES: &str = "\
 Examples:
   tidegate refused                   why were the last connections cut off?
   tidegate refused --last 100 -o json
+  tidegate refused --gateway edge -n infra       by the data planes of a Gateway in a cluster
 
 Exit status: 0 it was told, 2 nobody answers.";
 
@@ -273,8 +274,10 @@ pub(crate) struct Status {
 #[derive(Debug, Args)]
 pub(crate) struct Refused {
     /// Where `tidegate run` tells it
-    #[arg(long, value_name = "ADDRESS", default_value = ADMIN)]
+    #[arg(long, value_name = "ADDRESS", default_value = ADMIN, conflicts_with = "gateway")]
     pub(crate) admin: SocketAddr,
+    #[command(flatten)]
+    pub(crate) cluster: InCluster,
     /// How many, the newest ones
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) last: usize,

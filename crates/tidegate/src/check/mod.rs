@@ -2,6 +2,7 @@
 
 pub(crate) mod findings;
 pub(crate) mod list;
+mod server;
 pub(crate) mod table;
 
 use tidegate_translate::Settings;
@@ -11,19 +12,32 @@ use crate::meaning::Meaning;
 use crate::output::{Error, Outcome, Terminal};
 
 pub(crate) fn run(options: &Check, terminal: &mut Terminal) -> Result<Outcome, Error> {
-    let settings = if options.cluster { Settings::cluster() } else { Settings::folder() };
+    let settings = if options.cluster || options.server { Settings::cluster() } else { Settings::folder() };
     let meaning = Meaning::under(&options.paths, settings)?;
     meaning.report(terminal);
     let findings = findings::find(&meaning);
-    match options.output {
-        CheckFormat::Table => terminal.print(&table::render(&meaning, &findings))?,
-        CheckFormat::Json => terminal.print_json(&list::list(&meaning))?,
-        CheckFormat::Yaml => terminal.print(&tidegate_api::to_yaml(&list::list(&meaning)))?,
+    let compared =
+        if options.server { Some(server::compare(&meaning, options.context.as_deref())?) } else { None };
+    match (options.output, &compared) {
+        (CheckFormat::Table, Some(compared)) => {
+            terminal.print(&(table::render(&meaning, &findings) + &compared.to_text()))?;
+        }
+        (CheckFormat::Json, Some(compared)) => terminal.print_json(&compared.to_json())?,
+        (CheckFormat::Yaml, Some(compared)) => terminal.print(&tidegate_api::to_yaml(&compared.to_json()))?,
+        (CheckFormat::Table, None) => terminal.print(&table::render(&meaning, &findings))?,
+        (CheckFormat::Json, None) => terminal.print_json(&list::list(&meaning))?,
+        (CheckFormat::Yaml, None) => terminal.print(&tidegate_api::to_yaml(&list::list(&meaning)))?,
     }
-    if findings.is_empty() {
-        return Ok(Outcome::Good);
+    let mut outcome = Outcome::Good;
+    if !findings.is_empty() {
+        let names: Vec<&str> = findings.iter().map(|finding| finding.what.as_str()).collect();
+        terminal.error(&format!("not accepted: {}", names.join(", ")));
+        outcome = Outcome::Refused;
     }
-    let names: Vec<&str> = findings.iter().map(|finding| finding.what.as_str()).collect();
-    terminal.error(&format!("not accepted: {}", names.join(", ")));
-    Ok(Outcome::Refused)
+    let refused: Vec<String> = compared.iter().flat_map(server::Compared::refused).collect();
+    if !refused.is_empty() {
+        terminal.error(&format!("refused by the server: {}", refused.join(", ")));
+        outcome = Outcome::Refused;
+    }
+    Ok(outcome)
 }

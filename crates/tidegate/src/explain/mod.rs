@@ -6,24 +6,37 @@ mod object;
 mod request;
 mod text;
 
+use std::path::Path;
 use std::slice;
 
+use tidegate_plan::Plan;
+
 use crate::arguments::{Explain, TextFormat};
+use crate::cluster;
 use crate::meaning::Meaning;
 use crate::output::{Error, Outcome, Terminal};
 
 pub(crate) fn run(options: &Explain, terminal: &mut Terminal) -> Result<Outcome, Error> {
-    let meaning = Meaning::of(slice::from_ref(&options.path))?;
-    meaning.manifests.report(terminal);
-    if let Some(object) = &options.object {
-        let explanation = object::explain(&meaning, object)?;
-        match options.output {
-            TextFormat::Text => terminal.print(&explanation.to_text())?,
-            TextFormat::Json => terminal.print_json(&explanation)?,
-        }
-        return Ok(Outcome::good_if(explanation.good));
+    if let Some(gateway) = &options.cluster.gateway {
+        let plan = cluster::plan(gateway, &options.cluster, terminal)?;
+        return flow(&plan, options, terminal);
     }
-    let explanation = flow::explain(&meaning.translation().plan, &options.flow)?;
+    let path = options.path.clone().unwrap_or_else(|| Path::new("-").to_owned());
+    let meaning = Meaning::of(slice::from_ref(&path))?;
+    meaning.manifests.report(terminal);
+    let Some(object) = &options.object else {
+        return flow(&meaning.translation().plan, options, terminal);
+    };
+    let explanation = object::explain(&meaning, object)?;
+    match options.output {
+        TextFormat::Text => terminal.print(&explanation.to_text())?,
+        TextFormat::Json => terminal.print_json(&explanation)?,
+    }
+    Ok(Outcome::good_if(explanation.good))
+}
+
+fn flow(plan: &Plan, options: &Explain, terminal: &mut Terminal) -> Result<Outcome, Error> {
+    let explanation = flow::explain(plan, &options.flow)?;
     match options.output {
         TextFormat::Text => terminal.print(&text::render(&explanation))?,
         TextFormat::Json => terminal.print_json(&explanation)?,

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hyper::StatusCode;
 use serde_json::json;
-use tidegate_plan::{Fragment, FragmentId, ListenerId};
+use tidegate_plan::{Endpoints, EndpointsId, Fragment, FragmentId, ListenerId};
 use tidegate_proxy::Proxy;
 
 use crate::run::admin::{Answer, Question, Shown, unknown_output};
@@ -31,6 +31,7 @@ pub(super) struct Link {
     /// Fragments that are not served.
     pub(super) refused: usize,
     pub(super) fragments: BTreeMap<FragmentId, std::sync::Arc<Fragment>>,
+    pub(super) endpoints: BTreeMap<EndpointsId, std::sync::Arc<Endpoints>>,
     pub(super) listeners: BTreeMap<ListenerId, Result<(), String>>,
 }
 
@@ -49,7 +50,7 @@ const INDEX: &str = "\
 /readyz    it serves: there is a plan and all its sockets were tried
 /metrics   for Prometheus
 /status    the link and the listeners, as JSON; ?output=table
-/plan      what is served, as JSON
+/plan      what is served, as JSON; ?output=whole with endpoints
 /refused   the last refused connections and why; ?output=text, ?last=10
 ";
 
@@ -84,7 +85,7 @@ impl Shown for Live {
     fn answer(&self, question: &Question) -> Option<Answer> {
         match question.path.as_str() {
             "/status" => Some(self.status(question)),
-            "/plan" => Some(Answer::json(&self.link().fragments.values().collect::<Vec<_>>())),
+            "/plan" => Some(self.plan(question)),
             "/" => Some(Answer::text(StatusCode::OK, INDEX)),
             _ => None,
         }
@@ -92,6 +93,21 @@ impl Shown for Live {
 }
 
 impl Live {
+    fn plan(&self, question: &Question) -> Answer {
+        let link = self.link();
+        let fragments: Vec<_> = link.fragments.values().collect();
+        match question.output.as_deref() {
+            None | Some("json") => Answer::json(&fragments),
+            Some("whole") => {
+                let endpoints: Vec<_> = link.endpoints.values().collect();
+                Answer::json(
+                    &json!({"version": link.version, "fragments": fragments, "endpoints": endpoints}),
+                )
+            }
+            Some(_) => unknown_output("json, whole"),
+        }
+    }
+
     fn status(&self, question: &Question) -> Answer {
         let link = self.link();
         let open = link.listeners.values().all(Result::is_ok);

@@ -54,6 +54,7 @@ async fn serve(options: &arguments::Proxy) -> Result<(Outcome, Arc<Live>), Error
     let lines =
         access_log(&options.access_log, options.log_format).map_err(failed("cannot write the access log"))?;
     let http = options.http().map_err(failed("cannot start the HTTP engine"))?;
+    let sessions = http.secret.clone();
     let proxy = Proxy::start(settings, lines, Box::new(Engine::new(http)))
         .map_err(failed("cannot start the data plane"))?;
     let live = Arc::new(Live::new(proxy));
@@ -62,7 +63,7 @@ async fn serve(options: &arguments::Proxy) -> Result<(Outcome, Arc<Live>), Error
     let names: Vec<String> = own.iter().map(ToString::to_string).collect();
     log.info("started", format_args!("status and metrics at http://{}", names.join(", http://")));
 
-    let plane = Plane::new(Arc::clone(&live), log, bounds);
+    let plane = Plane::new(Arc::clone(&live), log, bounds, sessions);
     let (following, stopped) = oneshot::channel();
     let follower = follow(client(options), plane, stopped).map_err(failed("cannot follow a controller"))?;
     let outcome = live_on(options, &live, log, &mut signals).await;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tidegate_http::session::SessionSecret;
 use tidegate_link::{Changed, DataPlane, Note};
 use tidegate_plan::{DataPlaneSettings, ListenerId, Plan};
 use tidegate_proxy::Bounds;
@@ -18,15 +19,17 @@ pub(super) struct Plane {
     log: Log,
     /// As the command line has them.
     bounds: Bounds,
+    /// That of the HTTP engine.
+    sessions: SessionSecret,
     sockets: watch::Receiver<u64>,
     /// Whether there was a plan yet.
     planned: bool,
 }
 
 impl Plane {
-    pub(super) fn new(live: Arc<Live>, log: Log, bounds: Bounds) -> Self {
+    pub(super) fn new(live: Arc<Live>, log: Log, bounds: Bounds, sessions: SessionSecret) -> Self {
         let sockets = live.proxy.changes();
-        Self { live, log, bounds, sockets, planned: false }
+        Self { live, log, bounds, sessions, sockets, planned: false }
     }
 }
 
@@ -36,6 +39,11 @@ impl DataPlane for Plane {
             self.live.proxy.bound(bounds(&self.bounds, &settings.bounds));
             Log::least(settings.log_level.unwrap_or_default());
         }
+        // A controller that says nothing of it is an older one: what was shared before is still good.
+        if let Some(secret) = settings.secret.as_ref().filter(|_| changed.settings) {
+            self.live.proxy.share_tickets(secret.bytes());
+            self.sessions.set(secret.bytes());
+        }
         self.live.proxy.apply(plan, &changed.fragments, &changed.endpoints);
         self.planned = true;
         let mut link = self.live.link();
@@ -43,6 +51,12 @@ impl DataPlane for Plane {
             match plan.fragments.get(id) {
                 Some(fragment) => link.fragments.insert(id.clone(), Arc::clone(fragment)),
                 None => link.fragments.remove(id),
+            };
+        }
+        for id in &changed.endpoints {
+            match plan.endpoints.get(id) {
+                Some(endpoints) => link.endpoints.insert(id.clone(), Arc::clone(endpoints)),
+                None => link.endpoints.remove(id),
             };
         }
     }

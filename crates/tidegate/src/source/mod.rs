@@ -139,14 +139,19 @@ impl Manifests {
 
     /// The objects that are used, as they were written and in that order, and those that were added.
     pub(crate) fn written(&self) -> impl Iterator<Item = (Option<&ObjectKey>, Value)> {
+        let added = self.objects.added().filter_map(|(key, object)| Some((Some(key), manifest(&object)?)));
+        self.as_written().chain(added)
+    }
+
+    /// Only those that somebody wrote.
+    pub(crate) fn as_written(&self) -> impl Iterator<Item = (Option<&ObjectKey>, Value)> {
         let written = self.objects.files().iter().flat_map(move |(id, file)| {
             file.entries.iter().enumerate().filter(move |(number, entry)| match &entry.key {
                 Some(key) => entry.object.is_some() && self.objects.is_first(key, id, *number),
                 None => true,
             })
         });
-        let added = self.objects.added().filter_map(|(key, object)| Some((Some(key), manifest(&object)?)));
-        written.map(|(_, entry)| (entry.key.as_ref(), entry.node.to_json())).chain(added)
+        written.map(|(_, entry)| (entry.key.as_ref(), entry.node.to_json()))
     }
 
     /// What could not be read, with its place: an object, or a file where it cannot be told which.

@@ -76,6 +76,27 @@ fn no_session_crosses_secrets() {
 }
 
 #[test]
+fn replicas_that_are_told_one_secret_take_each_others_sessions() {
+    let mut world = World::new();
+    let (listener, authority) = site(&mut world, "tls");
+    let policy = world.policy("a.example.com", &authority);
+    let client = world.client(&policy).unwrap();
+    let secrets = [TicketSecret::random().unwrap(), TicketSecret::random().unwrap()];
+    let replicas = secrets.each_ref().map(|secret| {
+        world.secret = secret.clone();
+        world.server(&listener).unwrap()
+    });
+    assert!(!resumed(&client, None, &replicas[0]));
+    assert!(!resumed(&client, None, &replicas[1]));
+    for secret in &secrets {
+        secret.set(&[9; 32]);
+    }
+    assert!(!resumed(&client, None, &replicas[0]), "what the secret before sealed is no good any more");
+    assert!(resumed(&client, None, &replicas[1]));
+    assert!(resumed(&client, None, &replicas[0]));
+}
+
+#[test]
 fn no_session_crosses_rules_for_client_certificates() {
     let mut world = World::new();
     let (open, authority) = site(&mut world, "tls");
