@@ -209,6 +209,10 @@ impl<'a> View<'a> {
         names: &[&Hostname],
         taken: &BTreeSet<ObjectName>,
     ) -> Option<(&'a Held, &[&'a Hostname])> {
+        // One name has no room beside it, and there may be many of them.
+        if self.policy.room() == 1 {
+            return None;
+        }
         let group = self.group(names.first()?);
         let is_free =
             |held: &&&'a Held| !taken.contains(&held.secret) && !self.book.orders.contains_key(&held.secret);

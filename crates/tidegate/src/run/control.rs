@@ -36,6 +36,8 @@ pub(crate) struct Control {
     sockets: Vec<SocketState>,
     /// `None` where nobody makes certificates here.
     certificates: Option<Certificates>,
+    /// Until when news of certificates may wait for more: where there are many, each takes a while.
+    certificates_rest: Instant,
     /// When to try again what could not be read because the machine had nothing left to read with.
     unread: Option<Instant>,
 }
@@ -65,7 +67,18 @@ impl Control {
     ) -> Self {
         let socket_changes = live.proxy.changes();
         let sockets = Vec::new();
-        Self { live, watcher, log, signals, socket_changes, sockets, certificates, unread: None }
+        let certificates_rest = Instant::now();
+        Self {
+            live,
+            watcher,
+            log,
+            signals,
+            socket_changes,
+            sockets,
+            certificates,
+            certificates_rest,
+            unread: None,
+        }
     }
 
     /// Has the data plane serve the manifests as they were read, and waits until it has tried all sockets.
@@ -157,10 +170,13 @@ impl Control {
     }
 
     async fn event(&mut self) -> Event {
-        let Self { watcher, signals, socket_changes, certificates, unread, .. } = self;
+        let Self { watcher, signals, socket_changes, certificates, certificates_rest, unread, .. } = self;
         let certificates = async {
             match certificates {
-                Some(certificates) => certificates.changed().await,
+                Some(certificates) => {
+                    tokio::time::sleep_until((*certificates_rest).into()).await;
+                    certificates.changed().await;
+                }
                 None => std::future::pending().await,
             }
         };
@@ -285,6 +301,7 @@ impl Control {
         let keys = programmed::all(&meaning);
         let changed = programmed::update(&mut meaning, &self.sockets, &keys);
         self.tell(&mut meaning, changed);
+        self.certificates_rest = Instant::now() + start.elapsed() * 4;
     }
 
     fn sockets_changed(&mut self) {
