@@ -155,7 +155,8 @@ impl Tie {
             Phase::Busy(last) => last + bounds.idle_time,
         };
         // Phases change without a word to the timer: it comes by as often as the shortest of them asks for.
-        let soon = Instant::now() + bounds.header_time.max(Duration::from_millis(10));
+        let shortest = bounds.header_time.min(bounds.keep_alive_time);
+        let soon = Instant::now() + shortest.max(Duration::from_millis(10));
         self.end.get().map_or(own, |(end, _)| own.min(end)).min(soon)
     }
 

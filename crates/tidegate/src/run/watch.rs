@@ -12,6 +12,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::Errno;
@@ -19,12 +20,22 @@ use tokio::io::unix::AsyncFd;
 
 use crate::source::Watch;
 
+/// Editors move a file away and write a new one under its name: what goes may come back within this time, and is not
+/// gone before.
+const ABSENCE: Duration = Duration::from_millis(100);
+
 pub(crate) struct Watcher {
     inotify: AsyncFd<OwnedFd>,
     folders: BTreeMap<PathBuf, i32>,
     names: HashMap<i32, PathBuf>,
     /// Folders that cannot be watched, until somebody has been told.
     failures: Vec<(PathBuf, Errno)>,
+    /// What was seen and not told yet.
+    pending: Events,
+    /// Those of them that went away.
+    absent: BTreeSet<PathBuf>,
+    /// Until when these are waited for.
+    until: Option<Instant>,
 }
 
 /// What has happened since the last look, each entry once.
@@ -42,39 +53,69 @@ impl Watcher {
         // What is wrong with it is that other types can lie about their descriptor; an `OwnedFd` cannot.
         #[expect(deprecated, reason = "the newer one is unsafe")]
         let inotify = AsyncFd::new(inotify)?;
-        Ok(Self { inotify, folders: BTreeMap::new(), names: HashMap::new(), failures: Vec::new() })
+        Ok(Self {
+            inotify,
+            folders: BTreeMap::new(),
+            names: HashMap::new(),
+            failures: Vec::new(),
+            pending: Events::default(),
+            absent: BTreeSet::new(),
+            until: None,
+        })
     }
 
     /// Waits until something happens, and takes all of it at once. Nothing is lost where this is cancelled.
     pub(crate) async fn next(&mut self) -> io::Result<Events> {
         loop {
-            let mut ready = self.inotify.readable().await?;
-            ready.clear_ready();
-            drop(ready);
-            let events = self.drain()?;
-            if events != Events::default() {
-                return Ok(events);
+            let until = self.until;
+            let absence = async {
+                match until {
+                    Some(until) => tokio::time::sleep_until(until.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                ready = self.inotify.readable() => {
+                    ready?.clear_ready();
+                    self.drain()?;
+                    if !self.absent.is_empty() {
+                        self.until.get_or_insert(Instant::now() + ABSENCE);
+                    } else if self.pending != Events::default() {
+                        return Ok(self.told());
+                    }
+                }
+                () = absence => return Ok(self.told()),
             }
         }
+    }
+
+    fn told(&mut self) -> Events {
+        self.until = None;
+        // One that is there again and still open is told of when it is closed.
+        for entry in std::mem::take(&mut self.absent) {
+            if is_being_written(&entry) {
+                self.pending.entries.remove(&entry);
+            }
+        }
+        std::mem::take(&mut self.pending)
     }
 
     pub(crate) fn failures(&mut self) -> Vec<(PathBuf, Errno)> {
         std::mem::take(&mut self.failures)
     }
 
-    fn drain(&mut self) -> io::Result<Events> {
-        let mut events = Events::default();
+    fn drain(&mut self) -> io::Result<()> {
         let mut buffer = [MaybeUninit::uninit(); 16 * 1024];
         let mut reader = Reader::new(self.inotify.get_ref(), &mut buffer);
         loop {
             let event = match reader.next() {
                 Ok(event) => event,
-                Err(Errno::AGAIN) => return Ok(events),
+                Err(Errno::AGAIN) => return Ok(()),
                 Err(Errno::INTR) => continue,
                 Err(error) => return Err(error.into()),
             };
             let flags = event.events();
-            events.lost |= flags.contains(ReadFlags::QUEUE_OVERFLOW);
+            self.pending.lost |= flags.contains(ReadFlags::QUEUE_OVERFLOW);
             if flags.contains(ReadFlags::IGNORED) {
                 if let Some(folder) = self.names.remove(&event.wd()) {
                     self.folders.remove(&folder);
@@ -84,9 +125,15 @@ impl Watcher {
             let Some(folder) = self.names.get(&event.wd()) else { continue };
             let Some(name) = event.file_name() else { continue };
             let entry = folder.join(OsStr::from_bytes(name.to_bytes()));
-            if !flags.contains(ReadFlags::CREATE) || !is_being_written(&entry) {
-                events.entries.insert(entry);
+            if flags.contains(ReadFlags::CREATE) && is_being_written(&entry) {
+                continue;
             }
+            if flags.intersects(ReadFlags::DELETE | ReadFlags::MOVED_FROM) {
+                self.absent.insert(entry.clone());
+            } else if flags.intersects(ReadFlags::CREATE | ReadFlags::CLOSE_WRITE | ReadFlags::MOVED_TO) {
+                self.absent.remove(&entry);
+            }
+            self.pending.entries.insert(entry);
         }
     }
 }
@@ -198,6 +245,38 @@ mod tests {
             open = Some(file);
         };
         assert_eq!(seen(half).await, names(&[]));
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_moved_away_and_written_anew_is_not_gone_in_between() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let file = root.join("a.yaml");
+        fs::write(&file, "old").unwrap();
+        let mut watcher = Watcher::new().unwrap();
+        watcher.watch(&root);
+        fs::rename(&file, root.join("a.yaml~")).unwrap();
+        {
+            // Whoever waits meanwhile and is cancelled takes nothing with him.
+            let told = tokio::time::timeout(ABSENCE / 10, watcher.next()).await;
+            assert!(told.is_err(), "{told:?}");
+        }
+        fs::write(&file, "new").unwrap();
+        let events = watcher.next().await.unwrap();
+        assert_eq!(events.entries, BTreeSet::from([file.clone(), root.join("a.yaml~")]));
+        fs::remove_file(&file).unwrap();
+        assert_eq!(watcher.next().await.unwrap().entries, BTreeSet::from([file.clone()]), "it is gone");
+        fs::write(&file, "there").unwrap();
+        watcher.next().await.unwrap();
+        fs::remove_file(&file).unwrap();
+        let open = fs::File::create(&file).unwrap();
+        assert_eq!(
+            watcher.next().await.unwrap(),
+            Events::default(),
+            "it is there again, and told of when closed"
+        );
+        drop(open);
+        assert_eq!(watcher.next().await.unwrap().entries, BTreeSet::from([file]));
     }
 
     #[tokio::test]
