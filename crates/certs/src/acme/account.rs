@@ -5,7 +5,8 @@ use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256};
 use rustls_pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde::{Deserialize, Serialize};
 
-use super::Acme;
+use super::order::Stop;
+use super::{Acme, STALE_NONCES, problem};
 use crate::hash::hash;
 use crate::record::parse;
 use crate::{Failure, Shelf, Store, StoreError};
@@ -30,7 +31,18 @@ impl Acme {
         if let Some(account) = &*known {
             return Ok(account.clone());
         }
-        let account = self.find_or_make(store).await?;
+        let mut stale = 0;
+        let account = loop {
+            match self.find_or_make(store).await {
+                Ok(account) => break account,
+                Err(Stop::Failure(failure)) => return Err(failure),
+                // The key is the same when it is asked again, and so is the account.
+                Err(Stop::Error(error)) if problem::is_stale_nonce(&error) && stale < STALE_NONCES => {
+                    stale += 1;
+                }
+                Err(Stop::Error(error)) => return Err(self.failure(&error)),
+            }
+        };
         *known = Some(account.clone());
         Ok(account)
     }
@@ -43,13 +55,13 @@ impl Acme {
         self.save(store, &stored).await
     }
 
-    async fn find_or_make(&self, store: &dyn Store) -> Result<Account, Failure> {
+    async fn find_or_make(&self, store: &dyn Store) -> Result<Account, Stop> {
         let settings = &self.settings;
         let empty = || Stored { directory: settings.directory.clone(), key: None, credentials: None };
         let mut stored = self.load(store).await?.unwrap_or_else(empty);
         let builder = Account::builder_with_http(Box::new(self.courier.clone()));
         if let Some(credentials) = stored.credentials {
-            return builder.from_credentials(credentials).await.map_err(|error| self.failure(&error));
+            return Ok(builder.from_credentials(credentials).await?);
         }
         let contacts: Vec<String> = settings
             .contacts
@@ -72,11 +84,11 @@ impl Acme {
             self.save(store, &stored).await?;
             let made = builder.create_from_key(key_of(&key)?, directory).await;
             if let (Ok((account, _)), false) = (&made, contacts.is_empty()) {
-                account.update_contacts(&contacts).await.map_err(|error| self.failure(&error))?;
+                account.update_contacts(&contacts).await?;
             }
             made
         };
-        let (account, credentials) = made.map_err(|error| self.failure(&error))?;
+        let (account, credentials) = made?;
         stored.credentials = Some(credentials);
         self.save(store, &stored).await?;
         Ok(account)

@@ -17,7 +17,7 @@ pub use self::challenge::{Answer, ChallengeKind, Challenges};
 use self::courier::Courier;
 use crate::{Certificate, Failure, HOUR, Intent, Seconds, Store, Suggestion};
 
-/// How often an order is gone on with after a nonce that the CA did not want, besides what its library tries.
+/// How often the CA is asked again after a nonce that it did not want, besides what its library tries.
 const STALE_NONCES: u32 = 5;
 
 pub const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
@@ -127,9 +127,7 @@ impl Acme {
                 Ok(certificate) => return Ok(certificate),
                 Err(order::Stop::Failure(failure)) => return Err(failure),
                 // It says nothing about the order, which is gone on with where it was.
-                Err(order::Stop::Error(Error::Api(problem)))
-                    if problem::kind(&problem) == "badNonce" && stale < STALE_NONCES =>
-                {
+                Err(order::Stop::Error(error)) if problem::is_stale_nonce(&error) && stale < STALE_NONCES => {
                     stale += 1;
                 }
                 Err(order::Stop::Error(error)) => return Err(self.failure(&error)),

@@ -19,6 +19,11 @@ pub(super) fn kind(problem: &Problem) -> &str {
     problem.r#type.as_deref().and_then(|kind| kind.strip_prefix(PREFIX)).unwrap_or_default()
 }
 
+/// It says nothing about what was asked: the same may be asked again with another nonce.
+pub(super) fn is_stale_nonce(error: &Error) -> bool {
+    matches!(error, Error::Api(problem) if kind(problem) == "badNonce")
+}
+
 /// What the CA says, for people.
 pub(super) fn told(problem: &Problem) -> String {
     let detail = problem.detail.as_deref().unwrap_or("no reason given");
