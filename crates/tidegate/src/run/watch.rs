@@ -18,10 +18,10 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::Errno;
 use tokio::io::unix::AsyncFd;
 
-use crate::source::Watch;
+use crate::source::{Watch, is_manifest};
 
-/// Editors move a file away and write a new one under its name: what goes may come back within this time, and is not
-/// gone before.
+/// Editors move a file away and write a new one under its name: a manifest that goes may come back within this time, and
+/// is not gone before.
 const ABSENCE: Duration = Duration::from_millis(100);
 
 pub(crate) struct Watcher {
@@ -128,7 +128,8 @@ impl Watcher {
             if flags.contains(ReadFlags::CREATE) && is_being_written(&entry) {
                 continue;
             }
-            if flags.intersects(ReadFlags::DELETE | ReadFlags::MOVED_FROM) {
+            // A new file may come under another name and be moved to its place: that name is nothing to wait for.
+            if flags.intersects(ReadFlags::DELETE | ReadFlags::MOVED_FROM) && is_manifest(&entry) {
                 self.absent.insert(entry.clone());
             } else if flags.intersects(ReadFlags::CREATE | ReadFlags::CLOSE_WRITE | ReadFlags::MOVED_TO) {
                 self.absent.remove(&entry);

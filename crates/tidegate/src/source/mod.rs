@@ -31,6 +31,7 @@ use crate::source::tree::{Tree, Work};
 
 pub(crate) use crate::source::objects::FileId;
 pub(crate) use crate::source::tree::{Unwatched, Watch};
+pub(crate) use crate::source::walk::is_manifest;
 
 #[derive(Debug)]
 pub(crate) struct Manifests {
