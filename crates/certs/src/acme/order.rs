@@ -68,6 +68,7 @@ async fn left_off(account: &Account, intent: &mut Intent) -> Result<Option<Order
             intent.url = None;
             Ok(None)
         }
+        Err(error) if problem::is_stale_nonce(&error) => Err(error.into()),
         // The CA has forgotten it.
         Err(Error::Api(problem)) if problem.status.is_some_and(|status| (400..429).contains(&status)) => {
             intent.url = None;

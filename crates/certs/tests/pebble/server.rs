@@ -23,6 +23,7 @@ pub(crate) struct Pebble {
     dns_management: String,
     orders: Arc<AtomicUsize>,
     issued: Arc<AtomicUsize>,
+    invalid: Arc<AtomicUsize>,
     children: Vec<Child>,
     _folder: tempfile::TempDir,
 }
@@ -87,11 +88,14 @@ impl Pebble {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let (orders, issued) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let [orders, issued, invalid] = std::array::from_fn(|_| Arc::new(AtomicUsize::new(0)));
         let (ready, wait) = mpsc::channel();
         let lines = server.stdout.take().unwrap();
-        let counted =
-            [("Added order", Arc::clone(&orders)), ("Issued certificate serial", Arc::clone(&issued))];
+        let counted = [
+            ("Added order", Arc::clone(&orders)),
+            ("Issued certificate serial", Arc::clone(&issued)),
+            ("set INVALID by invalid authz", Arc::clone(&invalid)),
+        ];
         std::thread::spawn(move || {
             for line in BufReader::new(lines).lines().map_while(Result::ok) {
                 for (_, count) in counted.iter().filter(|(words, _)| line.contains(words)) {
@@ -112,6 +116,7 @@ impl Pebble {
             dns_management: format!("http://127.0.0.1:{dns_management}"),
             orders,
             issued,
+            invalid,
             children: vec![resolver, server],
             _folder: folder,
         };
@@ -127,6 +132,11 @@ impl Pebble {
     /// How many certificates it made.
     pub(crate) fn issued(&self) -> usize {
         self.issued.load(SeqCst)
+    }
+
+    /// How many orders came to nothing because a name was not proved.
+    pub(crate) fn invalid(&self) -> usize {
+        self.invalid.load(SeqCst)
     }
 
     /// Vouches for Pebble's own server.
