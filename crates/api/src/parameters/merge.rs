@@ -75,6 +75,7 @@ fn over_workload(under: Workload, over: Workload) -> Workload {
         kind: over.kind.or(under.kind),
         replicas: over.replicas.or(under.replicas),
         host_network: over.host_network.or(under.host_network),
+        address_pool: over.address_pool.or(under.address_pool),
         resources: both(under.resources, over.resources, |under, over| Resources {
             requests: together(under.requests, over.requests),
             limits: together(under.limits, over.limits),

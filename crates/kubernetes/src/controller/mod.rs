@@ -29,7 +29,7 @@ use crate::lease::Election;
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::nodes::Nodes;
-use crate::planes::{Keeper, Planes};
+use crate::planes::{Allotment, Keeper, Planes};
 use crate::settings::{ADMIN_PORT, HEALTH_PORT, Settings};
 use crate::status::{StatusWriter, Statuses};
 use crate::tokens::Accounts;
@@ -111,6 +111,7 @@ pub async fn run(
         translator: Translator::new(translate),
         data: Data::default(),
         nodes: Nodes::default(),
+        pool: Allotment::new(),
         watches: BTreeMap::new(),
         statuses,
         planes,
@@ -149,6 +150,8 @@ struct Controller {
     translator: Translator,
     data: Data,
     nodes: Nodes,
+    /// Addresses of Gateways that have theirs out of a pool.
+    pool: Allotment,
     watches: BTreeMap<Kind, Watching>,
     statuses: Statuses,
     planes: Planes,
