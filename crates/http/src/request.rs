@@ -14,6 +14,8 @@ use crate::host::Host;
 /// Why a request is not even looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadRequest {
+    #[error("the head of the request cannot be read")]
+    Head,
     #[error("the request names no host")]
     NoHost,
     #[error("the request has more than one Host")]

@@ -6,6 +6,7 @@ mod guests;
 mod panics;
 mod tie;
 mod watched;
+mod words;
 
 use std::convert::Infallible;
 use std::io;
@@ -37,7 +38,7 @@ use crate::local::Local;
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Headers that hyper takes if it is not told how many.
-const HEADERS: usize = 100;
+pub(crate) const HEADERS_AT_HAND: usize = 100;
 
 /// The first read takes a whole request in most cases.
 const FIRST_READ: usize = 4096;
@@ -108,7 +109,7 @@ where
     }
     let tie = Rc::new(tie);
     let seat = home.guests.seat(&tie);
-    let io = TokioIo::new(Watched::new(stream, Arc::clone(&tie.activity), !is_http2));
+    let activity = Arc::clone(&tie.activity);
     let (of_service, of_requests) = (Rc::clone(&home), Rc::clone(&tie));
     let service = service_fn(move |request: Request<Incoming>| {
         let answer = answers(Rc::clone(&of_service), Rc::clone(&of_requests), request);
@@ -116,9 +117,11 @@ where
     });
     let bounds = home.kit.bounds();
     if is_http2 {
+        let io = TokioIo::new(Watched::http2(stream, activity));
         let connection = http2_builder(&bounds).serve_connection(io, service);
         attend(connection, http2::Connection::graceful_shutdown, &tie, &bounds).await;
     } else {
+        let io = TokioIo::new(Watched::http1(stream, activity, home.options.reasons));
         let connection = http1_builder(&bounds).serve_connection(io, service).with_upgrades();
         attend(connection, http1::UpgradeableConnection::graceful_shutdown, &tie, &bounds).await;
     }
@@ -128,7 +131,7 @@ where
 fn http1_builder(bounds: &Bounds) -> http1::Builder {
     let mut builder = http1::Builder::new();
     // For as many as it has room for at hand hyper must not be told.
-    if bounds.header_count != HEADERS {
+    if bounds.header_count != HEADERS_AT_HAND {
         builder.max_headers(bounds.header_count);
     }
     builder

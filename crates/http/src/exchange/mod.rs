@@ -15,7 +15,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use http::header::{self, HeaderName, HeaderValue};
 use http::request::Parts;
-use http::{Method, Uri, Version};
+use http::{HeaderMap, Method, StatusCode, Uri, Version};
 use tidegate_plan::{ListenerHandle, RuleHandle};
 use tidegate_proxy::{Backend, Ending, Refused, RequestRecord};
 
@@ -149,6 +149,13 @@ impl Exchange {
 
     fn answered(&self) {
         self.upstream.set(Some(self.began.elapsed()));
+    }
+
+    /// Sends an answer that comes before the answer. HTTP/1.0 knows none.
+    fn answer_early(&self, status: StatusCode, headers: &HeaderMap) {
+        if self.version == Version::HTTP_11 {
+            self.tie.activity.answer_early(status, headers);
+        }
     }
 
     /// The request is refused: kept for whoever asks why, if there is room.

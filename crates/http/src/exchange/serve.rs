@@ -182,7 +182,8 @@ async fn through(
         Some(tunnel) => upgrade::forward(exchange, to, parts, tunnel).await?,
         None => {
             let budget = extras.as_ref().and_then(|extras| extras.budget.as_deref());
-            let aim = Aim { to, session, prepared: found.prepared, budget };
+            let chains = [chain, Some(&found.prepared.chain)];
+            let aim = Aim { to, session, prepared: found.prepared, budget, chains, passage };
             forward(exchange, aim, parts, source.as_ref()).await?
         }
     };

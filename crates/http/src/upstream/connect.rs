@@ -21,6 +21,7 @@ use super::pools::Pool;
 use super::stream::Stream;
 use super::{Destination, Line, Reached, Speaks, Unsent, h1};
 use crate::body::Upload;
+use crate::client::HEADERS_AT_HAND;
 use crate::engine::Home;
 use crate::local::Local;
 
@@ -149,7 +150,7 @@ async fn made(
         },
     };
     let begun = match to.speaks {
-        Speaks::Http1 => http1_line(stream, pool).await,
+        Speaks::Http1 => http1_line(stream, pool, bounds.header_count).await,
         Speaks::Http2 => http2_line(stream, &pool).await,
     };
     begun.map_err(|error| failure(Ending::BackendReset, &super::cause(&error)))
@@ -177,10 +178,14 @@ async fn encrypted(
     Ok(stream)
 }
 
-async fn http1_line(stream: Stream, pool: Rc<Pool>) -> hyper::Result<Line> {
+async fn http1_line(stream: Stream, pool: Rc<Pool>, headers: usize) -> hyper::Result<Line> {
     let mut builder = http1::Builder::new();
-    // Headers are as many as hyper has room for at hand, a hundred: for more it would allocate with each answer.
     builder.max_buf_size(256 * 1024);
+    // As many as a request may have, and no fewer than hyper has room for at hand: for more it allocates with each
+    // answer.
+    if headers > HEADERS_AT_HAND {
+        builder.max_headers(headers);
+    }
     let (sender, connection) = builder.handshake::<_, Upload>(TokioIo::new(stream)).await?;
     tokio::task::spawn_local(connection.with_upgrades());
     let mut line = h1::Checkout::fresh(sender, pool);

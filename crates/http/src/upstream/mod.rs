@@ -4,12 +4,13 @@
 mod connect;
 mod h1;
 mod h2;
+mod heard;
 mod pools;
 mod stream;
 
 use std::sync::Arc;
 
-use http::{Request, Response};
+use http::{HeaderMap, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tidegate_plan::{ObjectName, Protocol};
 use tidegate_proxy::{Backend, Ending, Lease, TlsTo};
@@ -81,9 +82,26 @@ impl Line {
     }
 
     pub(crate) async fn send(self, request: Request<Upload>) -> Result<(Response<Incoming>, Hold), Unsent> {
+        self.send_and_hear(request, None::<fn(StatusCode, HeaderMap)>).await
+    }
+
+    /// The same where somebody wants to know what the backend says before its answer.
+    pub(crate) async fn send_hearing(
+        self,
+        request: Request<Upload>,
+        early: impl Fn(StatusCode, HeaderMap),
+    ) -> Result<(Response<Incoming>, Hold), Unsent> {
+        self.send_and_hear(request, Some(early)).await
+    }
+
+    async fn send_and_hear(
+        self,
+        request: Request<Upload>,
+        early: Option<impl Fn(StatusCode, HeaderMap)>,
+    ) -> Result<(Response<Incoming>, Hold), Unsent> {
         let was_used = self.was_used();
         let (result, hold) = match self {
-            Self::Http1(mut line) => (line.sender.try_send_request(request).await, Self::Http1(line)),
+            Self::Http1(mut line) => (line.send(request, early).await, Self::Http1(line)),
             Self::Http2(mut line) => (line.sender().try_send_request(request).await, Self::Http2(line)),
         };
         match result {
