@@ -54,7 +54,7 @@ impl BadRequest {
 /// with its query as it came (or `*`), and the Host header is the host, also for HTTP/2. Requests that are so already
 /// cost no allocation.
 pub fn settle(parts: &mut Parts) -> Result<(), BadRequest> {
-    let tunnel = parts.extensions.get::<hyper::ext::Protocol>().is_some();
+    let tunnel = parts.extensions.get::<h2::ext::Protocol>().is_some();
     if parts.method == Method::CONNECT && !tunnel {
         return Err(BadRequest::Connect);
     }

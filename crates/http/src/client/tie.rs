@@ -212,8 +212,15 @@ impl Tie {
             self.place.refuses(Ending::RequestTooLarge, answered.unwrap_or(TOO_LARGE), cause);
         } else if error.is_parse() {
             self.place.refuses(Ending::RequestInvalid, answered.unwrap_or(BAD_REQUEST), cause);
-        } else if !self.had_requests.get() {
-            self.place.ends(Ending::ClientGone, Some(cause));
+        } else {
+            self.broke(cause);
+        }
+    }
+
+    /// The same where nothing is answered but requests.
+    pub(super) fn broke(&self, cause: &(impl fmt::Display + ?Sized)) {
+        if !self.had_requests.get() {
+            self.place.ends(Ending::ClientGone, Some(&cause.to_string()));
         }
     }
 }

@@ -10,13 +10,12 @@ use http::request::Parts;
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, Request, Response, StatusCode, Uri, Version};
 use http_body::Body as _;
-use hyper::body::Incoming;
 use tidegate_proxy::{Ending, Lease};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::Exchange;
 use super::failure::Failure;
-use crate::body::{Body, Download, Source, Upload};
+use crate::body::{Body, Download, Incoming, Source, Upload};
 use crate::filters::{Chain, Passage};
 use crate::hop;
 use crate::retry::{self, Budget, Tried, Verdict};
@@ -188,7 +187,7 @@ fn hint(exchange: &Exchange, aim: &Aim<'_>, status: StatusCode, mut headers: Hea
     // There is nothing whose length it could be.
     headers.remove(header::CONTENT_LENGTH);
     aim.chains.iter().flatten().for_each(|chain| chain.on_response(&mut headers, aim.passage));
-    exchange.answer_early(status, &headers);
+    exchange.answer_early(status, headers);
 }
 
 impl Lost {

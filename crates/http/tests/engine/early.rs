@@ -1,10 +1,13 @@
 //! What backends say before they answer: early hints, and whatever else has a status below 200.
 
+use std::future::poll_fn;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 
-use tidegate_plan::{Filter, HeaderChange};
+use bytes::Bytes;
+use http::{Request, Response};
+use tidegate_plan::{Filter, HeaderChange, Protocol};
 use tidegate_proxy::Bounds;
 use tokio::sync::Semaphore;
 
@@ -83,6 +86,85 @@ fn hints_are_there_before_the_answer() {
         let answer = connection.answer().unwrap();
         assert_eq!((answer.status, answer.body.as_str()), (200, "done"));
     }
+}
+
+/// The same over HTTP/2, which tells hints by their stream.
+fn hinting_over_http2() -> Backend {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let go = Arc::new(Semaphore::new(0));
+    let told = Arc::clone(&go);
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async move {
+            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+            while let Ok((stream, _)) = listener.accept().await {
+                let told = Arc::clone(&told);
+                tokio::spawn(async move {
+                    let mut connection = h2::server::handshake(stream).await.unwrap();
+                    while let Some(Ok((_, mut respond))) = connection.accept().await {
+                        let told = Arc::clone(&told);
+                        tokio::spawn(async move {
+                            let hints =
+                                Response::builder().status(103).header("link", "</a.css>; rel=preload");
+                            respond.send_informational(hints.body(()).unwrap()).unwrap();
+                            told.acquire().await.unwrap().forget();
+                            let mut body = respond.send_response(Response::new(()), false).unwrap();
+                            body.send_data(Bytes::from_static(b"done"), true).unwrap();
+                        });
+                    }
+                });
+            }
+        });
+    });
+    Backend { port, go }
+}
+
+/// A client of HTTP/2 with one connection that has three requests at a time.
+async fn three_at_once(gate: &Gate, backend: &Backend) {
+    let stream = tokio::net::TcpStream::connect(gate.address()).await.unwrap();
+    let (sender, connection) = h2::client::handshake(stream).await.unwrap();
+    tokio::spawn(connection);
+    let mut answers = Vec::new();
+    for _ in 0..3 {
+        let mut sender = sender.clone().ready().await.unwrap();
+        let request = Request::get("http://a.test/").body(()).unwrap();
+        answers.push(sender.send_request(request, true).unwrap().0);
+    }
+    for answer in &mut answers {
+        let hints = poll_fn(|context| answer.poll_informational(context)).await.unwrap().unwrap();
+        assert_eq!((hints.status().as_u16(), hints.headers().len()), (103, 1));
+        assert_eq!(hints.headers()["link"], "</a.css>; rel=preload");
+    }
+    backend.go.add_permits(3);
+    for answer in answers {
+        let (head, mut body) = answer.await.unwrap().into_parts();
+        assert_eq!(head.status, 200);
+        assert_eq!(body.data().await.unwrap().unwrap(), "done");
+    }
+}
+
+#[test]
+fn hints_belong_to_their_stream() {
+    let backend = saying(HINTS);
+    let gate = gate(&backend, vec![without_the_secret()]);
+    run(three_at_once(&gate, &backend));
+}
+
+#[test]
+fn hints_of_backends_over_http2() {
+    let backend = hinting_over_http2();
+    let mut gate = Gate::with(Bounds::default(), 1);
+    let id = gate.backend_with("a", &[backend.port], |backend| backend.protocol = Protocol::Http2);
+    gate.route("web", vec![rule("/", &id)]);
+    let gate = gate.serving();
+    run(three_at_once(&gate, &backend));
+    let mut connection = Connection::to(gate.address());
+    assert_eq!(connection.get("/").header("link"), Some("</a.css>; rel=preload"));
+    backend.go.add_permits(1);
+    let answer = connection.answer().unwrap();
+    assert_eq!((answer.status, answer.body.as_str()), (200, "done"));
 }
 
 #[test]
