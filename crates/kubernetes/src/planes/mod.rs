@@ -13,5 +13,5 @@ mod state;
 pub(crate) use exposure::{Addresses, MAX_ADDRESSES, Reached, Way, addresses, exposures};
 pub(crate) use keep::Keeper;
 pub(crate) use names::plane as plane_name;
-pub(crate) use objects::{Plane, ROLE, ROLE_LABEL};
+pub(crate) use objects::{NAME_LABEL, Plane, ROLE, ROLE_LABEL};
 pub(crate) use state::{Planes, Wanted};
