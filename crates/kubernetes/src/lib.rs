@@ -4,6 +4,7 @@
 //! What objects mean is decided in `translate`; how bytes travel is none of its business.
 
 mod authority;
+pub mod certmanager;
 mod controller;
 mod crds;
 mod data;

@@ -22,6 +22,8 @@ pub struct Settings {
     pub image: String,
     /// `imagePullPolicy` of data planes, and the Secrets to pull with.
     pub image_pull_policy: Option<String>,
+    /// Whether cert-manager is asked for certificates.
+    pub cert_manager: bool,
     pub link: LinkAddress,
     /// Where the link's server listens.
     pub link_listen: SocketAddr,

@@ -59,6 +59,7 @@ impl Controller {
         self.metrics.leading.set(u64::from(leads));
         self.statuses.lead(leads);
         self.planes.lead(leads);
+        self.cert_manager.lead(leads);
         self.published.clear();
         self.reports.clear();
         self.served.clear();

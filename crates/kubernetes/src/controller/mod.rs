@@ -1,5 +1,6 @@
 //! The controller: changes come in, and in turns plan, statuses and data planes are brought in line with them.
 
+mod cert_manager;
 mod link;
 mod takeover;
 mod told;
@@ -21,6 +22,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use self::link::{Published, Term};
+use crate::certmanager;
 use crate::crds::{self, Crds};
 use crate::data::Data;
 use crate::events::Events;
@@ -91,6 +93,11 @@ pub async fn run(
         metrics: Arc::clone(&metrics),
     };
     tasks.spawn(keeper.run());
+    let cert_manager = certmanager::Certificates::default();
+    if settings.cert_manager {
+        let keeper = certmanager::Keeper::new(&client, &cert_manager, &log, &events, &metrics);
+        tasks.spawn(keeper.run());
+    }
     let (leading_told, leading) = watch::channel(false);
     let election = Election::new(&client, &settings, leading_told, log.clone());
     let election = tokio::spawn(election.run(stop.clone()));
@@ -115,6 +122,8 @@ pub async fn run(
         watches: BTreeMap::new(),
         statuses,
         planes,
+        cert_manager,
+        not_asked: BTreeMap::new(),
         accounts: Accounts::default(),
         changes: Vec::new(),
         pending: Delta::default(),
@@ -155,6 +164,9 @@ struct Controller {
     watches: BTreeMap<Kind, Watching>,
     statuses: Statuses,
     planes: Planes,
+    cert_manager: certmanager::Certificates,
+    /// What has been told about what cert-manager is not asked for.
+    not_asked: BTreeMap<ObjectKey, BTreeSet<String>>,
     accounts: Accounts,
     /// What the next turn begins with.
     changes: Vec<Change>,
@@ -204,6 +216,7 @@ enum Event {
     Link(tidegate_link::Event),
     LinkEnded,
     Services,
+    CertManager,
     Heartbeat,
     Stop,
 }
@@ -219,6 +232,7 @@ impl Controller {
         let mut heartbeat = tokio::time::interval(HEARTBEAT);
         heartbeat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let services = Arc::clone(&self.planes.services_changed);
+        let cert_manager = Arc::clone(&self.cert_manager.changed);
         loop {
             let event = tokio::select! {
                 biased;
@@ -227,6 +241,7 @@ impl Controller {
                 Ok(()) = crds.changed() => Event::Crds,
                 event = link::next(&mut self.term) => event.map_or(Event::LinkEnded, Event::Link),
                 () = services.notified() => Event::Services,
+                () = cert_manager.notified() => Event::CertManager,
                 Some(sighting) = seen.recv() => Event::Sighting(sighting),
                 _ = heartbeat.tick() => Event::Heartbeat,
             };
@@ -245,6 +260,7 @@ impl Controller {
                 Event::Link(event) => self.heard(event),
                 Event::LinkEnded => self.term = None,
                 Event::Services => self.dirty.all_gateways = true,
+                Event::CertManager => self.dirty.gateways.extend(self.cert_manager.gateways()),
                 Event::Sighting(sighting) => {
                     self.take(sighting);
                     self.gather(&mut seen).await;

@@ -53,7 +53,7 @@ impl Controller {
         if !delta.infrastructure.is_empty() || self.dirty.everything {
             self.allot_addresses();
         }
-        let dirty = std::mem::take(&mut self.dirty);
+        let mut dirty = std::mem::take(&mut self.dirty);
         let mut touched = std::mem::take(&mut self.touched);
         let is_idle = delta.is_empty() && touched.is_empty() && !dirty.is_any();
         if is_idle && !changed {
@@ -65,6 +65,9 @@ impl Controller {
             let is_gateway = |key: &ObjectKey| key.kind == Kind::Gateway;
             if dirty.all_planes || dirty.everything || is_news || delta.statuses.iter().any(is_gateway) {
                 self.want_planes();
+            }
+            if changed || dirty.everything {
+                dirty.gateways.extend(self.ask_cert_manager());
             }
             self.programme(&delta, &dirty, &republished, &mut touched);
             if dirty.everything {
@@ -196,6 +199,7 @@ impl Controller {
         let owned = |key: &ObjectKey| matches!(key.kind, Kind::Gateway | Kind::ListenerSet);
         let mut gateways: BTreeSet<ObjectName> = dirty.gateways.union(republished).cloned().collect();
         gateways.extend(delta.infrastructure.iter().cloned());
+        gateways.extend(delta.wants.iter().map(|listener| listener.gateway.clone()));
         if dirty.all_gateways
             || dirty.everything
             || delta.statuses.iter().any(|key| key.kind == Kind::ListenerSet)
@@ -214,7 +218,8 @@ impl Controller {
             if self.leave_alone(&gateway) {
                 continue;
             }
-            for (key, status) in self.programmed(&gateway) {
+            for (key, mut status) in self.programmed(&gateway) {
+                self.tell_cert_manager(&key, &gateway, Arc::make_mut(&mut status));
                 if self.served.get(&key) != Some(&status) {
                     self.served.insert(key.clone(), status);
                     touched.insert(key);

@@ -14,6 +14,6 @@ mod state;
 pub(crate) use exposure::{Addresses, MAX_ADDRESSES, Reached, Way, addresses, exposures};
 pub(crate) use keep::Keeper;
 pub(crate) use names::plane as plane_name;
-pub(crate) use objects::{Plane, ROLE, ROLE_LABEL};
+pub(crate) use objects::{NAME_LABEL, Plane, ROLE, ROLE_LABEL};
 pub(crate) use pool::{Allotment, Claim, allot, ranges};
 pub(crate) use state::{Planes, Wanted};

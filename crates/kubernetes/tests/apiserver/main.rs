@@ -46,6 +46,7 @@ impl Controller {
             image: "tidegate:test".to_owned(),
             image_pull_policy: None,
             link: LinkAddress::Address(link),
+            cert_manager: false,
             link_listen: link,
         };
         let log = Arc::new(Mutex::new(Vec::new()));

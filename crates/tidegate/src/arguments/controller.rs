@@ -43,6 +43,9 @@ pub(crate) struct Controller {
     /// When that image is pulled [default: as Kubernetes does]
     #[arg(long, value_name = "POLICY")]
     image_pull_policy: Option<PullPolicy>,
+    /// Ask cert-manager for certificates of Gateways with its annotations
+    #[arg(long)]
+    cert_manager: bool,
     /// The namespace of Lease, Service and CA
     #[arg(long, value_name = "NAMESPACE", env = "POD_NAMESPACE", default_value = "tidegate-system")]
     namespace: String,
@@ -90,6 +93,7 @@ impl Controller {
             lease: self.lease.clone(),
             image: self.image.clone(),
             image_pull_policy: self.image_pull_policy.map(|policy| format!("{policy:?}")),
+            cert_manager: self.cert_manager,
             link,
             link_listen: self.link,
         }
