@@ -76,9 +76,9 @@ impl Flows {
                 Ok(slot) => return Begun::Here(slot),
                 Err(Hindrance::Elsewhere) => return Begun::Elsewhere,
                 Err(Hindrance::Refused(ending)) => {
-                    let Decided { listener, rule, backend } = decided;
-                    let backend = Some(backend.as_ref());
-                    (ending, Reached { listener: Some(listener), rule: Some(rule), backend })
+                    let Decided { listener, route, backend } = decided;
+                    let (route, backend) = (Some(route.as_ref()), Some(backend.as_ref()));
+                    (ending, Reached { listener: Some(listener), route, backend })
                 }
             },
             Err(refused) => refused,
