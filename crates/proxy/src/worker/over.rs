@@ -59,12 +59,15 @@ impl Worker {
             cell.carried(up, down);
             cell.ended(ending);
         }
-        if let (Some(rule), Some(backend), true) = (&facts.rule, &facts.backend, session.backend.is_some()) {
-            backend.stats.cell(self.kit.number).carried(up, down);
-            if let Some(route) = self.kit.snapshot.routes.of(&rule.route().id) {
-                let cell = route.cell(self.kit.number);
-                cell.connected();
-                cell.carried(up, down);
+        if let Some(route) = &facts.route {
+            let cell = route.stats.cell(self.kit.number);
+            match &facts.backend {
+                Some(backend) if session.backend.is_some() => {
+                    cell.connected();
+                    cell.carried(up, down);
+                    backend.stats.cell(self.kit.number).carried(up, down);
+                }
+                _ => cell.failed(),
             }
         }
         if ending.is_refusal() && (facts.trace.is_some() || self.shared.journal.wants(self.kit.wall)) {
@@ -139,7 +142,7 @@ pub(crate) fn record<'a>(
         sni: facts.server_name.as_deref(),
         tls,
         listener: facts.listener.as_ref().map(|listener| &listener.id),
-        route: facts.rule.as_ref().map(|rule| &rule.route().id),
+        route: facts.route.as_ref().map(|route| &route.id),
         backend: facts.backend.as_ref().map(|backend| &backend.plan.id),
         endpoint: facts.endpoint.as_ref().map(|endpoint| endpoint.address),
         up,
