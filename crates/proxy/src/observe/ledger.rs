@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     fn connections(account: &Account) -> u64 {
-        account.sum(|cell| cell.connections())
+        account.sum(TrafficCell::connections)
     }
 
     #[test]

@@ -10,7 +10,7 @@ use tokio_rustls::TlsAcceptor;
 use super::Worker;
 use crate::Ending;
 use crate::engine::{Facts, HandOver, Session};
-use crate::http::{ConnectionPlace, HttpConnection, Https, Rewound};
+use crate::http::{ConnectionPlace, HttpConnection, Https, Occupied, Rewound};
 use crate::net::TcpStream;
 use crate::observe::{Record, Refused, Tls};
 
@@ -90,7 +90,8 @@ impl Worker {
         }
         let Session { client, facts, .. } = session;
         let (from, local) = (facts.client, facts.planned_local());
-        let place = ConnectionPlace::new(&self.shared, self.log.clone(), self.kit.number, facts);
+        let occupied = Occupied::by_one_more(&self.occupied);
+        let place = ConnectionPlace::new(&self.shared, self.log.clone(), self.kit.number, facts, occupied);
         let stream = std::net::TcpStream::from(client.stream.into_fd());
         // Fails only where the runtime has no room for it; the client sees a connection that is closed.
         let stream = match tokio::net::TcpStream::from_std(stream) {
