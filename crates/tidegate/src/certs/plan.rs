@@ -10,6 +10,7 @@ use tidegate_plan::ObjectName;
 use tidegate_translate::{LeftOut, Settings, Wants, WhyLeftOut};
 
 use crate::arguments::{CertsPlan, TextFormat};
+use crate::certs::cert_manager::CertManager;
 use crate::certs::conditions::{secret_in_words, state_in_words};
 use crate::certs::{default_issuer, demand};
 use crate::layout::paragraph;
@@ -45,7 +46,14 @@ pub(crate) fn run(options: &CertsPlan, terminal: &mut Terminal) -> Result<Outcom
     let demand = demand::of(&meaning);
     let mut book = Book::new(held.iter().map(|certificate| certificate.held.clone()), [], Default::default());
     let decision = book.decide(words::now(), &demand, &policies);
-    let plan = Plan { wants: &wants, demand: &demand, decision: &decision, book: &book, policies: &policies };
+    let plan = Plan {
+        wants: &wants,
+        demand: &demand,
+        decision: &decision,
+        book: &book,
+        policies: &policies,
+        cert_manager: CertManager::of(&meaning),
+    };
     match options.output {
         TextFormat::Text => terminal.print(&plan.text())?,
         TextFormat::Json => terminal.print_json(&plan.json())?,
@@ -70,6 +78,7 @@ struct Plan<'a> {
     decision: &'a Decision,
     book: &'a Book,
     policies: &'a Policies,
+    cert_manager: CertManager,
 }
 
 impl Plan<'_> {
@@ -99,17 +108,13 @@ impl Plan<'_> {
     }
 
     fn asked(&self, wants: &Wants) -> String {
-        let names: Vec<&str> = wants.names.iter().map(|wanted| wanted.name.as_str()).collect();
-        if names.is_empty() {
+        if wants.names.is_empty() {
             return "  asks for nothing\n".to_owned();
         }
         let Some(secret) = &wants.secret else {
             return "  has no Secret in tls.certificateRefs that a certificate could go to\n".to_owned();
         };
-        let Some(issuer) = demand::issuer(wants) else {
-            let line = format!("{} of {}: {}", secret_in_words(secret), issuer_of(wants), names.join(", "));
-            return paragraph(2, &line);
-        };
+        let Some(issuer) = demand::issuer(wants) else { return self.cert_manager.text(wants) };
         if self.demand.foreign.contains(secret) {
             return paragraph(2, &format!("{} is not ours: it is used as it is", secret_in_words(secret)));
         }
@@ -160,6 +165,7 @@ impl Plan<'_> {
                     "names": wants.names,
                     "leftOut": wants.left_out.iter().map(left_out).collect::<Vec<_>>(),
                     "orders": orders,
+                    "certificates": self.cert_manager.json(wants),
                     "together": policy.map(tidegate_certs::Policy::reason),
                 })
             })
@@ -170,14 +176,6 @@ impl Plan<'_> {
 
 fn left_out(left: &LeftOut) -> Value {
     json!({ "name": left.name, "route": left.route, "why": left.why, "message": why(left.why) })
-}
-
-fn issuer_of(wants: &Wants) -> String {
-    match &wants.issuer {
-        tidegate_translate::Issuer::CertManager { name, kind, .. } => format!("cert-manager's {kind} {name}"),
-        tidegate_translate::Issuer::Embedded => "embedded".to_owned(),
-        tidegate_translate::Issuer::Acme => "acme".to_owned(),
-    }
 }
 
 const fn why(why: WhyLeftOut) -> &'static str {

@@ -44,6 +44,39 @@ fn plan_tells_what_would_be_asked_and_what_is_left_out() {
 }
 
 #[test]
+fn plan_tells_the_certificates_that_cert_manager_would_be_asked_for() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/cert-manager");
+    let told = certs(&["plan", example]);
+    let text = String::from_utf8(told.stdout).unwrap();
+    assert_eq!(told.status.code(), Some(0), "{text}");
+    let certificate = "Certificate default/front of cert-manager's ClusterIssuer ca, into Secret default/front: notes.example.com";
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(certificate), "{text}");
+    assert!(words.contains("cert-manager's gateway-shim makes it"), "{text}");
+
+    let told = certs(&["plan", example, "-o", "json"]);
+    let plan: Value = serde_json::from_slice(&told.stdout).unwrap();
+    let of = |name: &str| {
+        let listeners = plan["listeners"].as_array().unwrap();
+        listeners.iter().find(|each| each["listener"]["name"] == name).unwrap()["certificates"].clone()
+    };
+    let front = serde_json::json!({ "namespace": "default", "name": "front" });
+    let asked = serde_json::json!([{ "name": front, "secret": front, "dnsNames": ["notes.example.com"] }]);
+    assert_eq!(of("https"), serde_json::json!({ "asked": asked, "whyNot": null }));
+    assert_eq!(of("shop")["asked"], serde_json::json!([]));
+
+    // A Secret that is there already is somebody's.
+    let folder = tempfile::tempdir().unwrap();
+    for file in ["gateway.yaml", "notes.yaml"] {
+        fs::copy(format!("{example}/{file}"), folder.path().join(file)).unwrap();
+    }
+    let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: front}\n";
+    fs::write(folder.path().join("secret.yaml"), secret).unwrap();
+    let text = String::from_utf8(certs(&["plan", folder.path().to_str().unwrap()]).stdout).unwrap();
+    assert!(text.contains("was not made for a"), "{text}");
+}
+
+#[test]
 fn synth_writes_a_listener_for_each_name() {
     let folder = manifests(&[route("HTTPRoute", "a", "https", "a.example.com, b.example.com")]);
     let told = certs(&["synth", folder.path().to_str().unwrap()]);
