@@ -151,6 +151,7 @@ impl Control {
                     self.put_backend(backend, plan);
                 }
             }
+            Body::Challenge(challenge) => self.shared.challenges.show(challenge, &plan.blobs),
         }
     }
 
@@ -168,6 +169,7 @@ impl Control {
                 self.snapshot.backends.forget(id);
                 self.snapshot.clients.forget(id);
             }
+            FragmentId::Challenge(name) => self.shared.challenges.withdraw(name.as_str()),
         }
     }
 

@@ -1,5 +1,6 @@
 //! The controller: changes come in, and in turns plan, statuses and data planes are brought in line with them.
 
+mod issue;
 mod link;
 mod takeover;
 mod told;
@@ -20,6 +21,7 @@ use tidegate_translate::{Change, Delta, Settings as TranslateSettings, Translato
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
+use self::issue::{Certificates, News};
 use self::link::{Published, Term};
 use crate::crds::{self, Crds};
 use crate::data::Data;
@@ -98,8 +100,10 @@ pub async fn run(
     let translate = TranslateSettings {
         controller_name: Arc::clone(&settings.controller_name),
         reserved_ports: vec![ADMIN_PORT, HEALTH_PORT],
+        issuer: settings.issuing.as_ref().and_then(|issuing| issuing.default.clone()),
         ..TranslateSettings::cluster()
     };
+    let controller_name = Arc::clone(&settings.controller_name);
     let controller = Controller {
         client,
         settings,
@@ -109,7 +113,7 @@ pub async fn run(
         events,
         sightings,
         translator: Translator::new(translate),
-        data: Data::default(),
+        data: Data::new(Arc::clone(&controller_name)),
         nodes: Nodes::default(),
         watches: BTreeMap::new(),
         statuses,
@@ -130,6 +134,7 @@ pub async fn run(
         published: BTreeMap::new(),
         reports: BTreeMap::new(),
         served: BTreeMap::new(),
+        certificates: Certificates::default(),
         dirty: Dirty::default(),
     };
     controller.live(seen, crds, leading, stop).await;
@@ -175,6 +180,7 @@ struct Controller {
     reports: BTreeMap<ObjectName, BTreeMap<String, Report>>,
     /// Statuses of Gateways and ListenerSets with what data planes said.
     served: BTreeMap<ObjectKey, Arc<Status>>,
+    certificates: Certificates,
     dirty: Dirty,
 }
 
@@ -191,6 +197,8 @@ struct Dirty {
     all_gateways: bool,
     /// What data planes are made of: their link, the CA.
     all_planes: bool,
+    /// What CAs are to be shown.
+    challenges: bool,
     everything: bool,
 }
 
@@ -201,6 +209,7 @@ enum Event {
     Link(tidegate_link::Event),
     LinkEnded,
     Services,
+    Certificates(News),
     Heartbeat,
     Stop,
 }
@@ -224,6 +233,7 @@ impl Controller {
                 Ok(()) = crds.changed() => Event::Crds,
                 event = link::next(&mut self.term) => event.map_or(Event::LinkEnded, Event::Link),
                 () = services.notified() => Event::Services,
+                news = issue::next(&mut self.certificates) => Event::Certificates(news),
                 Some(sighting) = seen.recv() => Event::Sighting(sighting),
                 _ = heartbeat.tick() => Event::Heartbeat,
             };
@@ -242,6 +252,7 @@ impl Controller {
                 Event::Link(event) => self.heard(event),
                 Event::LinkEnded => self.term = None,
                 Event::Services => self.dirty.all_gateways = true,
+                Event::Certificates(news) => self.certificates_changed(news),
                 Event::Sighting(sighting) => {
                     self.take(sighting);
                     self.gather(&mut seen).await;
@@ -249,6 +260,7 @@ impl Controller {
                 Event::Heartbeat => self.beat().await,
             }
             self.turn().await;
+            self.settle_challenges();
         }
         self.lead(false).await;
         for (_, watching) in std::mem::take(&mut self.watches) {
@@ -275,12 +287,20 @@ impl Controller {
     fn take(&mut self, sighting: Sighting) {
         match sighting {
             Sighting::Object(seen) => self.see(*seen),
-            Sighting::Data(key, version) => self.data.seen(key, version),
+            Sighting::Data(key, version, mark) => {
+                if key.kind == Kind::Secret {
+                    self.certificates.sighted(&key.name, Some(&version));
+                }
+                self.data.seen(key, version, mark.as_ref());
+            }
             Sighting::Gone(key) => {
                 if kinds::has_status(key.kind) {
                     self.statuses.observe(&key, None);
                 }
                 self.unread.remove(&key);
+                if key.kind == Kind::Secret {
+                    self.certificates.sighted(&key.name, None);
+                }
                 if matches!(key.kind, Kind::Secret | Kind::ConfigMap) {
                     self.changes.extend(self.data.gone(&key));
                 } else {

@@ -20,6 +20,7 @@ fn settings() -> Settings {
         image_pull_policy: Some("IfNotPresent".to_owned()),
         link: LinkAddress::Service("tidegate-link".to_owned()),
         link_listen: SocketAddr::from(([0, 0, 0, 0], 9443)),
+        issuing: None,
     }
 }
 

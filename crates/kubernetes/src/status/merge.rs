@@ -98,11 +98,16 @@ fn is_empty(value: &Json) -> bool {
 /// Somebody of ours has seen a newer generation of the object than this status speaks of: not ours to write over.
 fn newer(current: &Json, desired: &[Condition]) -> bool {
     desired.iter().any(|condition| {
-        let name = format!("{:?}", condition.kind);
-        let there = list(current).iter().find(|there| there["type"] == name.as_str());
+        let name = name(condition);
+        let there = list(current).iter().find(|there| there["type"] == name);
         let seen = there.and_then(|there| there["observedGeneration"].as_i64());
         seen.is_some_and(|seen| seen > condition.observed_generation)
     })
+}
+
+/// A condition's type as it is written.
+fn name(condition: &Condition) -> Json {
+    json!(condition.kind)
 }
 
 fn list(value: &Json) -> &[Json] {
@@ -110,17 +115,22 @@ fn list(value: &Json) -> &[Json] {
 }
 
 /// The conditions that we set now and then, and take away again when there is no more reason for them.
-const PASSING: &[&str] =
-    &["OverlappingTLSConfig", "InsecureFrontendValidationMode", "AddressesAssigned", "PartiallyInvalid"];
+const PASSING: &[&str] = &[
+    "OverlappingTLSConfig",
+    "InsecureFrontendValidationMode",
+    "AddressesAssigned",
+    "PartiallyInvalid",
+    "gateway.tidegate.io/CertificatesIssued",
+];
 
 impl Writer<'_> {
     fn conditions(self, current: &Json, ours: &[Condition]) -> Json {
-        let mut wanted: Vec<(String, &Condition)> =
-            ours.iter().map(|condition| (format!("{:?}", condition.kind), condition)).collect();
+        let mut wanted: Vec<(Json, &Condition)> =
+            ours.iter().map(|condition| (name(condition), condition)).collect();
         let mut merged = Vec::new();
         for there in list(current) {
             let kind = there["type"].as_str().unwrap_or_default();
-            match wanted.iter().position(|(name, _)| name == kind) {
+            match wanted.iter().position(|(name, _)| *name == kind) {
                 Some(index) => merged.push(self.condition(wanted.remove(index).1, Some(there))),
                 None if PASSING.contains(&kind) => {}
                 None => merged.push(there.clone()),

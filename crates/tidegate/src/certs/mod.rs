@@ -1,7 +1,6 @@
 //! `tidegate certs`, and what `run` needs of wants: names for certificates, from routes to what is asked for.
 
-pub(crate) mod conditions;
-pub(crate) mod demand;
+pub(crate) mod issuers;
 mod list;
 mod plan;
 mod root;
