@@ -160,6 +160,7 @@ impl Control {
                     self.put_backend(backend, plan);
                 }
             }
+            Body::Challenge(challenge) => self.shared.challenges.show(challenge, &plan.blobs),
         }
     }
 
@@ -180,6 +181,7 @@ impl Control {
                 self.snapshot.backends.forget(id);
                 self.snapshot.clients.forget(id);
             }
+            FragmentId::Challenge(name) => self.shared.challenges.withdraw(name.as_str()),
         }
     }
 

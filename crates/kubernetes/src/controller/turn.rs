@@ -69,6 +69,7 @@ impl Controller {
             if changed || dirty.everything {
                 dirty.gateways.extend(self.ask_cert_manager());
             }
+            self.issue(&delta, !republished.is_empty(), dirty.everything);
             self.programme(&delta, &dirty, &republished, &mut touched);
             if dirty.everything {
                 touched.extend(self.translator.translation().statuses.keys().cloned());
@@ -245,14 +246,19 @@ impl Controller {
             asked_addresses: asked,
         };
         let before = |key: &ObjectKey| self.served.get(key).map(|status| &**status);
-        let mut all = vec![(key.clone(), Arc::new(Status::Gateway(serving.gateway(status, before(&key)))))];
+        let finished = |key: &ObjectKey, mut status: Status| {
+            self.tell_certificates(&mut status, key);
+            Arc::new(status)
+        };
+        let own = finished(&key, Status::Gateway(serving.gateway(status, before(&key))));
+        let mut all = vec![(key, own)];
         let sets = self.translator.resources().listener_sets_of(gateway);
         for set in sets {
             let key = ObjectKey { kind: Kind::ListenerSet, name: set.meta.object_name() };
             if let Some(Status::ListenerSet(status)) = translation.statuses.get(&key).map(|status| &**status)
             {
-                let status = serving.set(&key.name, status, before(&key));
-                all.push((key, Arc::new(Status::ListenerSet(status))));
+                let status = Status::ListenerSet(serving.set(&key.name, status, before(&key)));
+                all.push((key.clone(), finished(&key, status)));
             }
         }
         all
@@ -362,6 +368,10 @@ impl Controller {
 
 impl Dirty {
     fn is_any(&self) -> bool {
-        !self.gateways.is_empty() || self.all_gateways || self.all_planes || self.everything
+        !self.gateways.is_empty()
+            || self.all_gateways
+            || self.all_planes
+            || self.challenges
+            || self.everything
     }
 }
