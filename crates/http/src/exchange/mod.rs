@@ -55,11 +55,16 @@ pub(crate) struct Exchange {
     retries: Cell<u32>,
     /// The request's body is on its way.
     uploading: Cell<bool>,
+    /// Answers before the answer.
+    early: Cell<u32>,
     /// The answer passes no more filters.
     is_final: Cell<bool>,
     ending: Cell<Option<Ending>>,
     detail: RefCell<Option<Box<str>>>,
 }
+
+/// So many answers may come before the answer; one is usual.
+const MOST_EARLY: u32 = 16;
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
@@ -98,6 +103,7 @@ impl Exchange {
             upstream: Cell::new(None),
             retries: Cell::new(0),
             uploading: Cell::new(false),
+            early: Cell::new(0),
             is_final: Cell::new(false),
             ending: Cell::new(None),
             detail: RefCell::new(None),
@@ -160,8 +166,12 @@ impl Exchange {
         self.upstream.set(Some(self.began.elapsed()));
     }
 
-    /// Sends an answer that comes before the answer. HTTP/1.0 knows none.
+    /// Sends an answer that comes before the answer. HTTP/1.0 knows none, and who reads none must not be sent many.
     fn answer_early(&self, status: StatusCode, headers: HeaderMap) {
+        if self.early.get() >= MOST_EARLY {
+            return;
+        }
+        self.early.set(self.early.get() + 1);
         match &self.reply {
             Some(reply) => reply.answer_early(status, headers),
             None if self.version == Version::HTTP_11 => self.tie.activity.answer_early(status, &headers),

@@ -196,6 +196,17 @@ fn several_are_passed_on_in_their_order() {
     assert_eq!(connection.answer().unwrap().status, 200);
 }
 
+#[test]
+fn no_more_than_a_few_are_passed_on() {
+    let backend = saying(Box::leak("HTTP/1.1 102 Processing\r\n\r\n".repeat(100).into_boxed_str()));
+    let gate = gate(&backend, Vec::new());
+    backend.go.add_permits(1);
+    let mut connection = Connection::to(gate.address());
+    connection.send("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n");
+    let early = std::iter::from_fn(|| connection.answer()).take_while(|answer| answer.status == 102).count();
+    assert!((1..=16).contains(&early), "{early}");
+}
+
 /// That the client may send its body we say ourselves, whatever else comes in between.
 #[test]
 fn beside_a_body_that_waits_to_be_asked_for() {
