@@ -55,7 +55,7 @@ integration: debian ## with parts that Go fetches: the official suite's manifest
 	    cargo test --quiet --package tidegate-kubernetes --test apiserver -- --ignored || exit 1; \
 	done
 
-integration-cluster: debian ## in a cluster of its own: rights, commands, shapes of data planes, faults under load, cert-manager (ONLY, KEEP, PROFILE)
+integration-cluster: debian ## in a cluster of its own: rights, commands, shapes of data planes, faults under load, certificates (ONLY, KEEP, PROFILE)
 	conformance/integration.sh
 
 conformance: debian ## the official suite in a cluster of its own (conformance/README.md; CHANNEL, RUN, KEEP, PROFILE)

@@ -12,5 +12,5 @@ trap 'exit 130' INT TERM
 "$CLUSTER/build.sh"
 PROFILE=${PROFILE:-release} "$PROJECT/tools/image.sh" "$image"
 "$here/install.sh" standard "$image"
-backend=$(ctr --address "$STATE/containerd.sock" --namespace k8s.io images ls -q | grep -m 1 /echo-basic:)
+backend=$(ctr --address "$STATE/containerd.sock" --namespace k8s.io images ls -q | awk '/\/echo-basic:/ && !found++')
 "$CLUSTER/in.sh" bench -kubeconfig "$KUBECONFIG" -audit "$LOG/audit.log" -image "$backend" -samples "${SAMPLES:-100}"

@@ -120,7 +120,7 @@ an_upgrade() {
   a_route_is_served upgrade
   is "the data planes" "$before" pods node-port .metadata.uid
   ctr --address "$STATE/containerd.sock" --namespace k8s.io images tag --force \
-    "$(ctr --address "$STATE/containerd.sock" --namespace k8s.io images ls -q | grep -m 1 '/tidegate:')" docker.io/library/tidegate:other >/dev/null
+    "$(ctr --address "$STATE/containerd.sock" --namespace k8s.io images ls -q | awk '/\/tidegate:/ && !found++')" docker.io/library/tidegate:other >/dev/null
   "$in" helm upgrade tidegate "$PROJECT/charts/tidegate" --namespace tidegate-system --reuse-values \
     --set dataPlane.image=tidegate:other --wait --timeout 2m >/dev/null
   soon "the image" tidegate:other field deployment/tidegate-node-port '{.spec.template.spec.containers[0].image}'

@@ -41,3 +41,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") 
 {{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) }}
 {{- end }}
 {{- end }}
+
+{{/* Whether the controller reads files for ACME. */}}
+{{- define "tidegate.acmeFiles" -}}
+{{- with .Values.certificates -}}
+{{- if and .issuers (or .acme.caSecret .acme.externalAccount.id) -}}yes{{- end -}}
+{{- end -}}
+{{- end }}

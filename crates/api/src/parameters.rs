@@ -1,5 +1,6 @@
 //! GatewayParameters: what the data planes of a Gateway, or of all Gateways of a class, shall be like. A kind of our own.
 
+mod certificates;
 mod merge;
 mod service;
 mod serving;
@@ -8,6 +9,7 @@ mod workload;
 use crate::kind::{Resource, Spec};
 use crate::read::{Place, record};
 
+pub use self::certificates::{CertificateIssuer, CertificateParameters, Names, UntilIssued};
 pub use self::merge::merged;
 pub use self::service::{ExposureType, ExternalTrafficPolicy, ServiceParameters};
 pub use self::serving::{BoundParameters, Count, HttpParameters, LogForm, LogLevel, LogParameters};
@@ -35,6 +37,7 @@ record! {
         pub log: Option<LogParameters> = "log",
         pub http: Option<HttpParameters> = "http",
         pub bounds: Option<BoundParameters> = "bounds",
+        pub certificates: Option<CertificateParameters> = "certificates",
     }
     rules: [autoscaling_needs_a_deployment, replicas_are_said_once]
 }

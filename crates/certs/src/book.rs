@@ -192,6 +192,13 @@ impl Book {
         self.ledger.aside.insert(key, setback);
     }
 
+    /// A certificate is there as somebody else left it; what the CA said of the same one before still holds.
+    pub fn found(&mut self, mut held: Held) {
+        let before = self.held.get(&held.secret).filter(|before| before.serial == held.serial);
+        held.suggestion = held.suggestion.or(before.and_then(|before| before.suggestion));
+        self.held.insert(held.secret.clone(), held);
+    }
+
     pub fn dropped(&mut self, secret: &ObjectName) {
         self.held.remove(secret);
     }

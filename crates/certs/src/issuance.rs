@@ -144,6 +144,7 @@ impl Issuance {
         mut demand: watch::Receiver<Arc<Demand>>,
         show: &watch::Sender<Arc<Picture>>,
     ) {
+        let store = Arc::clone(&self.store);
         loop {
             let wanted = Arc::clone(&demand.borrow_and_update());
             let wake = self.turn(&wanted).await;
@@ -162,7 +163,34 @@ impl Issuance {
                         self.finish(done, &wanted).await;
                     }
                 }
+                names = store.changed() => self.look_again(names).await,
                 () = tokio::time::sleep(wake) => {}
+            }
+        }
+    }
+
+    /// Others have changed certificates, or removed them: what there is now counts.
+    async fn look_again(&mut self, names: BTreeSet<String>) {
+        for name in names {
+            // One that cannot be read now is as good as it was; what fails is told when it is renewed.
+            let Ok(document) = self.store.one(Shelf::Certificates, &name).await else { continue };
+            let certificate = document.and_then(|found| Certificate::parse(&found.name, &found.content).ok());
+            let secret = match &certificate {
+                Some(certificate) => certificate.held.secret.clone(),
+                None => {
+                    let Some((namespace, name)) = name.split_once('/') else { continue };
+                    ObjectName::new(namespace, name)
+                }
+            };
+            match certificate {
+                Some(certificate) => {
+                    self.book.found(certificate.held.clone());
+                    self.picture.certificates.insert(secret, Arc::new(certificate));
+                }
+                None => {
+                    self.book.dropped(&secret);
+                    self.picture.certificates.remove(&secret);
+                }
             }
         }
     }
@@ -203,12 +231,14 @@ impl Issuance {
             None => Intent::new(order.clone(), now),
         };
         let stored = match &intent {
-            Ok(intent) => self.store_intent(intent).await.map_err(|error| error.to_string()),
-            Err(error) => Err(format!("no key can be made: {error}")),
+            Ok(intent) => self.store_intent(intent).await.map_err(|error| not_stored(&error)),
+            Err(error) => {
+                Err(Failure::Issuer { message: format!("no key can be made: {error}"), wait: None })
+            }
         };
         match (intent, stored) {
             (Ok(intent), Ok(())) => self.ask(intent),
-            (_, Err(message)) => self.failed(&order, &Failure::Issuer { message, wait: None }, now).await,
+            (_, Err(failure)) => self.failed(&order, &failure, now).await,
             (Err(_), Ok(())) => {}
         }
     }
@@ -226,7 +256,7 @@ impl Issuance {
     }
 
     async fn store_ledger(&self) -> Result<(), StoreError> {
-        let content = serde_json::to_vec(self.book.ledger()).unwrap_or_default();
+        let content = self.book.ledger().within(self.store.largest());
         self.store.put(Shelf::Ledger, LEDGER, &content).await
     }
 
@@ -268,22 +298,20 @@ impl Issuance {
                         self.picture.certificates.insert(held.secret.clone(), Arc::new(certificate));
                         self.book.issued(&intent.order.secret, held);
                     }
-                    // The order is as it is: the certificate can be fetched once more.
-                    Err(error) => {
-                        let failure = Failure::Issuer { message: error.to_string(), wait: None };
-                        self.failed(&intent.order, &failure, now).await;
-                        self.intents.insert(intent.order.secret.clone(), *intent);
-                    }
+                    Err(error) => self.came_to_nothing(*intent, &not_stored(&error), now).await,
                 }
             }
-            Done::Order(intent, Err(failure)) => {
-                self.failed(&intent.order, &failure, now).await;
-                if matches!(failure, Failure::Issuer { .. }) {
-                    self.intents.insert(intent.order.secret.clone(), *intent);
-                } else {
-                    let _ = self.store.remove(Shelf::Orders, &intent.order.secret.to_string()).await;
-                }
-            }
+            Done::Order(intent, Err(failure)) => self.came_to_nothing(*intent, &failure, now).await,
+        }
+    }
+
+    /// Where it was not the order's fault, it is as it is: the certificate can be fetched once more.
+    async fn came_to_nothing(&mut self, intent: Intent, failure: &Failure, now: Seconds) {
+        self.failed(&intent.order, failure, now).await;
+        if matches!(failure, Failure::Issuer { .. }) {
+            self.intents.insert(intent.order.secret.clone(), intent);
+        } else {
+            let _ = self.store.remove(Shelf::Orders, &intent.order.secret.to_string()).await;
         }
     }
 
@@ -333,6 +361,14 @@ impl Issuance {
                 Done::Look(secret, suggestion)
             });
         }
+    }
+}
+
+/// Where one document alone cannot be stored, nobody else suffers for it.
+pub(crate) fn not_stored(error: &StoreError) -> Failure {
+    match error {
+        StoreError::Refused(_) => Failure::Order(error.to_string()),
+        _ => Failure::Issuer { message: error.to_string(), wait: None },
     }
 }
 

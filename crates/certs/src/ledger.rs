@@ -117,6 +117,26 @@ impl Ledger {
         }
     }
 
+    /// As it is stored, in at most so many bytes. Where that is not enough, names that failed are forgotten first, the
+    /// oldest before others: they are tried once more. Then it is the oldest orders.
+    pub(crate) fn within(&self, bytes: usize) -> Vec<u8> {
+        let mut kept = self.clone();
+        loop {
+            let content = serde_json::to_vec(&kept).unwrap_or_default();
+            if content.len() <= bytes || (kept.aside.is_empty() && kept.charges.is_empty()) {
+                return content;
+            }
+            if kept.aside.is_empty() {
+                kept.charges.drain(..kept.charges.len().div_ceil(4));
+                continue;
+            }
+            let mut since: Vec<Seconds> = kept.aside.values().map(|setback| setback.since).collect();
+            since.sort_unstable();
+            let until = since[since.len() / 4];
+            kept.aside.retain(|_, setback| setback.since > until);
+        }
+    }
+
     /// Why a name is not asked for, if it failed last time.
     pub fn setbacks(&self) -> impl Iterator<Item = (&Issuer, &Hostname, &Setback)> {
         self.aside.iter().map(|((issuer, name), setback)| (issuer, name, setback))
@@ -205,6 +225,27 @@ mod tests {
         ledger.settle(DAY, 7 * DAY);
         assert!(!allows(&ledger, "b", DAY));
         assert!(allows(&ledger, "b", 9 * DAY));
+    }
+
+    #[test]
+    fn where_there_is_little_room_failures_go_before_orders() {
+        let mut ledger = Ledger::default();
+        for number in 0..200_i64 {
+            ledger.charge(charge(number, "a", "example.org"));
+            let name = Hostname::parse(&format!("n{number}.example")).unwrap();
+            let setback = Setback { count: 1, since: number, wait: 3, at_least: 0, message: "no".repeat(50) };
+            ledger.aside.insert((Issuer::acme(), name), setback);
+        }
+        let read = |bytes| serde_json::from_slice::<Ledger>(&ledger.within(bytes)).unwrap();
+        assert_eq!(read(usize::MAX), ledger);
+        let whole = ledger.within(usize::MAX).len();
+        let smaller = read(whole * 3 / 4);
+        assert_eq!(smaller.charges.len(), 200);
+        assert!(!smaller.aside.is_empty() && smaller.aside.values().all(|setback| setback.since > 40));
+        let smallest = read(whole / 10);
+        assert!(smallest.aside.is_empty() && !smallest.charges.is_empty());
+        assert_eq!(smallest.charges.last(), ledger.charges.last());
+        assert!(ledger.within(whole / 10).len() <= whole / 10);
     }
 
     #[test]

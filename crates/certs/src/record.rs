@@ -6,11 +6,11 @@ use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 use serde::{Deserialize, Serialize};
-use tidegate_plan::Hostname;
+use tidegate_plan::{Hostname, ObjectName};
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use crate::{Held, Order, Seconds, Shelf, StoreError};
+use crate::{Held, Issuer, Order, Seconds, Shelf, StoreError};
 
 /// A certificate with its key.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,6 +98,24 @@ impl Intent {
 }
 
 impl Certificate {
+    /// What chain and key say of themselves, for who keeps nothing else.
+    pub fn read(
+        secret: ObjectName,
+        target: ObjectName,
+        issuer: Issuer,
+        chain: String,
+        key: String,
+    ) -> Result<Self, Unusable> {
+        let facts = Facts::read(&chain)?;
+        let usable = facts.belongs_to(&key);
+        let mut names = facts.names;
+        names.sort();
+        let Facts { not_before, not_after, serial, .. } = facts;
+        let held =
+            Held { secret, target, issuer, names, not_before, not_after, serial, suggestion: None, usable };
+        Ok(Self { held, chain, key })
+    }
+
     /// As a store has it; whether key and certificate belong together is looked at again.
     pub fn parse(name: &str, content: &[u8]) -> Result<Self, StoreError> {
         let mut certificate: Self = parse(Shelf::Certificates, name, content)?;

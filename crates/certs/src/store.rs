@@ -2,6 +2,7 @@
 
 mod folder;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::pin::Pin;
 
@@ -45,6 +46,18 @@ pub trait Store: Send + Sync {
     fn all(&self, shelf: Shelf) -> Boxed<'_, Result<Vec<Document>, StoreError>>;
     fn put<'a>(&'a self, shelf: Shelf, name: &'a str, content: &'a [u8])
     -> Boxed<'a, Result<(), StoreError>>;
+    /// The document of this name, as it is now.
+    fn one<'a>(&'a self, shelf: Shelf, name: &'a str) -> Boxed<'a, Result<Option<Document>, StoreError>> {
+        Box::pin(async move { Ok(self.all(shelf).await?.into_iter().find(|document| document.name == name)) })
+    }
+    /// Waits until others have changed certificates, and names them. A store that is its owner's alone waits for ever.
+    fn changed(&self) -> Boxed<'_, BTreeSet<String>> {
+        Box::pin(std::future::pending())
+    }
+    /// Documents may have so many bytes.
+    fn largest(&self) -> usize {
+        usize::MAX
+    }
     /// That it is not there is no error.
     fn remove<'a>(&'a self, shelf: Shelf, name: &'a str) -> Boxed<'a, Result<(), StoreError>>;
 }
@@ -70,6 +83,9 @@ pub enum StoreError {
     Locked { path: PathBuf, process: Option<u32> },
     #[error("{shelf}/{name} cannot be read: {error}", shelf = shelf.as_str())]
     Content { shelf: Shelf, name: String, error: serde_json::Error },
+    /// This document cannot be put there: somebody else's is, or there is no room. It says nothing about others.
+    #[error("{0}")]
+    Refused(String),
     /// Of a store that is not a folder.
     #[error("{0}")]
     Other(String),

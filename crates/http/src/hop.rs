@@ -47,6 +47,12 @@ pub fn detach(headers: &mut HeaderMap) {
     }
 }
 
+/// Whether a header of that name is for a connection of HTTP/1.1 alone, and has no place in HTTP/2.
+pub(crate) fn is_of_connection(name: &HeaderName) -> bool {
+    matches!(*name, header::CONNECTION | header::TE | header::TRANSFER_ENCODING | header::UPGRADE)
+        || matches!(name.as_str(), "keep-alive" | "proxy-connection")
+}
+
 fn strip(headers: &mut HeaderMap) -> Option<HeaderValue> {
     let mut upgraded = false;
     if let header::Entry::Occupied(lines) = headers.entry(header::CONNECTION) {

@@ -11,13 +11,13 @@ pub mod forwarded;
 pub mod hop;
 pub mod host;
 pub mod limits;
-mod local;
 pub mod mirror;
 pub mod networks;
 pub mod request;
 pub mod retry;
 mod rules;
 pub mod session;
+mod tunnel;
 mod upstream;
 
 #[cfg(test)]

@@ -14,6 +14,8 @@ use crate::host::Host;
 /// Why a request is not even looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadRequest {
+    #[error("the head of the request cannot be read")]
+    Head,
     #[error("the request names no host")]
     NoHost,
     #[error("the request has more than one Host")]
@@ -52,7 +54,7 @@ impl BadRequest {
 /// with its query as it came (or `*`), and the Host header is the host, also for HTTP/2. Requests that are so already
 /// cost no allocation.
 pub fn settle(parts: &mut Parts) -> Result<(), BadRequest> {
-    let tunnel = parts.extensions.get::<hyper::ext::Protocol>().is_some();
+    let tunnel = parts.extensions.get::<h2::ext::Protocol>().is_some();
     if parts.method == Method::CONNECT && !tunnel {
         return Err(BadRequest::Connect);
     }

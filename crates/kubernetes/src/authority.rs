@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-use aws_lc_rs::{hkdf, rand};
+use aws_lc_rs::{hkdf, hmac, rand};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, PostParams};
@@ -61,6 +61,19 @@ impl SessionRoot {
         let mut secret = [0; 32];
         root.expand(&[name.as_bytes()], hkdf::HKDF_SHA256).ok()?.fill(&mut secret).ok()?;
         Some(SharedSecret::new(secret))
+    }
+}
+
+impl SessionRoot {
+    /// What orders for certificates are sealed with, so that nobody else's pass for ours.
+    pub(crate) fn seal(&self) -> hmac::Key {
+        let root = hkdf::Salt::new(hkdf::HKDF_SHA256, b"tidegate orders for certificates").extract(&self.0);
+        let mut key = [0; 32];
+        // It fails for keys of another length alone; one of zeros would seal nothing.
+        root.expand(&[b"seal"], hkdf::HKDF_SHA256)
+            .and_then(|expanded| expanded.fill(&mut key))
+            .expect("32 bytes");
+        hmac::Key::new(hmac::HMAC_SHA256, &key)
     }
 }
 

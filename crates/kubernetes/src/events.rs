@@ -19,10 +19,11 @@ const AGAIN: Duration = Duration::from_secs(600);
 const MAX_NOTE: usize = 1024;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Events(mpsc::Sender<Warning>);
+pub(crate) struct Events(mpsc::Sender<Word>);
 
 #[derive(Debug)]
-struct Warning {
+struct Word {
+    kind: EventType,
     key: ObjectKey,
     uid: String,
     reason: &'static str,
@@ -41,8 +42,18 @@ impl Events {
     }
 
     pub(crate) fn warn(&self, key: &ObjectKey, uid: &str, reason: &'static str, note: &str) {
+        self.say(EventType::Warning, key, uid, reason, note);
+    }
+
+    fn say(&self, kind: EventType, key: &ObjectKey, uid: &str, reason: &'static str, note: &str) {
         let note = note.chars().take(MAX_NOTE).collect();
-        let _ = self.0.try_send(Warning { key: key.clone(), uid: uid.to_owned(), reason, note });
+        let _ = self.0.try_send(Word { kind, key: key.clone(), uid: uid.to_owned(), reason, note });
+    }
+
+    /// Something went well that somebody may have waited for.
+    pub(crate) fn tell_gateway(&self, gateway: &ObjectName, uid: &str, reason: &'static str, note: &str) {
+        let key = ObjectKey { kind: Kind::Gateway, name: gateway.clone() };
+        self.say(EventType::Normal, &key, uid, reason, note);
     }
 
     pub(crate) fn warn_gateway(&self, gateway: &ObjectName, reason: &'static str, note: &str) {
@@ -50,9 +61,9 @@ impl Events {
     }
 }
 
-async fn publish(recorder: Recorder, mut warnings: mpsc::Receiver<Warning>, log: Log) {
+async fn publish(recorder: Recorder, mut words: mpsc::Receiver<Word>, log: Log) {
     let mut said: BTreeMap<(ObjectKey, String), Instant> = BTreeMap::new();
-    while let Some(Warning { key, uid, reason, note }) = warnings.recv().await {
+    while let Some(Word { kind, key, uid, reason, note }) = words.recv().await {
         let now = Instant::now();
         said.retain(|_, when| now.duration_since(*when) < AGAIN);
         if said.insert((key.clone(), note.clone()), now).is_some() {
@@ -68,7 +79,7 @@ async fn publish(recorder: Recorder, mut warnings: mpsc::Receiver<Warning>, log:
             ..Default::default()
         };
         let event = Event {
-            type_: EventType::Warning,
+            type_: kind,
             reason: reason.to_owned(),
             note: Some(note),
             action: "Reconcile".to_owned(),

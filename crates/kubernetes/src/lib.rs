@@ -9,6 +9,7 @@ mod controller;
 mod crds;
 mod data;
 mod events;
+mod issuing;
 mod kinds;
 mod lease;
 mod log;
@@ -23,6 +24,7 @@ mod tokens;
 mod watch;
 
 pub use controller::{Health, run};
+pub use issuing::IssuingSettings;
 pub use kube::{Client, Config};
 pub use lease::LEADER_LABEL;
 pub use log::{Level, Log};

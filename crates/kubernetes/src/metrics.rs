@@ -3,6 +3,9 @@
 use std::fmt::Write;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tidegate_certs::Picture;
 
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
@@ -25,7 +28,11 @@ macro_rules! metrics {
     ($($field:ident, $kind:ident, $name:literal, $help:literal;)+) => {
         /// Counters and gauges, each written by the task that it is about.
         #[derive(Debug, Default)]
-        pub struct Metrics { $(pub(crate) $field: Counter,)+ }
+        pub struct Metrics {
+            $(pub(crate) $field: Counter,)+
+            /// What there is of certificates, where somebody makes them.
+            pub(crate) certificates: Mutex<Option<Arc<Picture>>>,
+        }
 
         impl Metrics {
             /// Each metric's name and what it counts.
@@ -36,6 +43,8 @@ macro_rules! metrics {
             pub fn render(&self) -> String {
                 let mut text = String::new();
                 $(metrics!(@$kind text, $name, $help, self.$field.get());)+
+                let certificates = self.certificates.lock().unwrap_or_else(PoisonError::into_inner);
+                text.extend(certificates.as_ref().map(|picture| tidegate_issuing::metrics(picture)));
                 text
             }
         }
@@ -79,6 +88,9 @@ mod tests {
         let text = metrics.render();
         assert!(text.contains("tidegate_controller_turns_total 1\n"));
         assert!(text.contains("\ntidegate_controller_leading 1\n"));
+        assert!(!text.contains("tidegate_certificate_"), "nobody makes any");
+        *metrics.certificates.lock().unwrap() = Some(Arc::default());
+        assert!(metrics.render().contains("\ntidegate_certificate_names_missing 0\n"));
         for (name, _) in Metrics::ALL {
             assert_eq!(text.matches(&format!("# TYPE {name} ")).count(), 1, "{name}");
         }

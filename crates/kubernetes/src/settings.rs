@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use crate::issuing::IssuingSettings;
+
 /// Ports of a data plane that are no listener's: everything about it on loopback, health and metrics on its address.
 pub const ADMIN_PORT: u16 = 9900;
 pub const HEALTH_PORT: u16 = 9901;
@@ -27,6 +29,8 @@ pub struct Settings {
     pub link: LinkAddress,
     /// Where the link's server listens.
     pub link_listen: SocketAddr,
+    /// Who makes certificates; `None`: nobody here.
+    pub issuing: Option<IssuingSettings>,
 }
 
 /// Where data planes find the link.

@@ -14,6 +14,7 @@ use tidegate_api::{Kind, Node, Object, ObjectKey, Reading, Severity, read_object
 use tidegate_plan::ObjectName;
 use tokio::sync::mpsc;
 
+use crate::issuing::Mark;
 use crate::kinds;
 use crate::log::Log;
 use crate::status::Observed;
@@ -22,8 +23,8 @@ use crate::status::Observed;
 #[derive(Debug)]
 pub(crate) enum Sighting {
     Object(Box<Seen>),
-    /// An object of which only the metadata is followed, in this version.
-    Data(ObjectKey, String),
+    /// An object of which only the metadata is followed, in this version; what an issuer of ours noted on it.
+    Data(ObjectKey, String, Option<Mark>),
     Gone(ObjectKey),
     /// All that there is of this kind has been told.
     Listed(Kind),
@@ -67,7 +68,8 @@ where
     let name = |object: &PartialObjectMeta<K>| object_name(kind, object);
     let tell = |object: PartialObjectMeta<K>| {
         let key = ObjectKey { kind, name: object_name(kind, &object) };
-        Sighting::Data(key, object.resource_version().unwrap_or_default())
+        let mark = if kind == Kind::Secret { Mark::read(object.meta()) } else { None };
+        Sighting::Data(key, object.resource_version().unwrap_or_default(), mark)
     };
     follow_with(watcher::watcher(api, watcher::Config::default()), kind, name, tell, told, log).await;
 }

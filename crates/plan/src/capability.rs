@@ -40,6 +40,7 @@ capabilities! {
     Retry = "retry",
     SessionPersistence = "session-persistence",
     RetryBudget = "retry-budget",
+    AcmeChallenges = "acme-challenges",
 }
 
 impl fmt::Display for Capability {

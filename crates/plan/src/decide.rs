@@ -5,7 +5,7 @@ use crate::decision::{Admission, Decision, HttpVersion, Matched, Refusal};
 use crate::flow::{Connection, Flow, Hello, Inbound, Request};
 use crate::tables::{Answering, Entry, Expects, Host, ListenerTable, Routes, Specificity, Tables};
 use crate::trace::{NameOf, Step, Trace};
-use crate::{Certificate, Handling, Hostname, Name, Reason, RuleHandle};
+use crate::{Certificate, Hostname, Name, Reason, RuleHandle};
 
 /// Where a flow goes, or why it goes nowhere.
 pub fn decide<'t>(
@@ -119,9 +119,9 @@ fn admit_tls<'t>(
         });
         let few = few.ok_or(Refusal::by_listener(Reason::NoRoute, listener))?;
         trace.step(|| route_step(few.first(), few.rest()));
-        let certificate = match &listener.handling {
-            Handling::Terminate(_) => Some(certificate(table, name.as_ref(), trace)?),
-            _ => None,
+        let certificate = match &table.certificates {
+            Some(_) => Some(certificate(table, name.as_ref(), trace)?),
+            None => None,
         };
         return Ok(Admission::Stream { listener, rule: few.first(), certificate });
     }
@@ -150,7 +150,7 @@ fn check_listener<'t>(table: &'t ListenerTable, trace: &mut impl Trace) -> Resul
         hostname: listener.hostname.clone(),
         handling: listener.handling.as_str().to_owned(),
     });
-    let Some(reason) = listener.refuse else { return Ok(()) };
+    let Some(reason) = table.refuse else { return Ok(()) };
     trace.step(|| Step::ListenerRefuses { listener: listener.id.clone(), reason });
     Err(Refusal::by_listener(reason, listener))
 }
@@ -161,7 +161,7 @@ fn certificate<'t>(
     trace: &mut impl Trace,
 ) -> Result<&'t Certificate, Refusal<'t>> {
     let all = table.listener.handling.server_tls().map_or(&[][..], |tls| &tls.certificates);
-    let chosen = table.certificates.choose(all, name);
+    let chosen = table.certificates.as_ref().and_then(|certificates| certificates.choose(all, name));
     let chosen = chosen.ok_or(Refusal::by_listener(Reason::NoCertificate, &table.listener))?;
     trace.step(|| {
         let meant = |own: &&Hostname| name.is_some_and(|name| own.matches(name.as_str()));

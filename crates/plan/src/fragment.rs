@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    Backend, BlobId, Capability, Endpoints, EndpointsId, Filter, FragmentId, Gateway, Handling, Listener,
-    Route, Rules, Upstream, WeightedBackend,
+    Backend, BlobId, Capability, Challenge, Endpoints, EndpointsId, Filter, FragmentId, Gateway, Handling,
+    Listener, Route, Rules, Upstream, WeightedBackend,
 };
 
 /// All that a data plane must do.
@@ -58,6 +58,7 @@ pub enum Body {
     Listener(Listener),
     Route(Route),
     Backend(Backend),
+    Challenge(Challenge),
 }
 
 impl Fragment {
@@ -80,6 +81,7 @@ impl Body {
             Self::Listener(listener) => FragmentId::Listener(listener.id.clone()),
             Self::Route(route) => FragmentId::Route(route.id.clone()),
             Self::Backend(backend) => FragmentId::Backend(backend.id.clone()),
+            Self::Challenge(challenge) => FragmentId::Challenge(challenge.name.clone()),
         }
     }
 
@@ -163,6 +165,7 @@ fn needs(body: &Body) -> BTreeSet<Capability> {
             needs.extend(backend.session.as_ref().map(|_| Capability::SessionPersistence));
             needs.extend(backend.retry_budget.as_ref().map(|_| Capability::RetryBudget));
         }
+        Body::Challenge(_) => _ = needs.insert(Capability::AcmeChallenges),
     }
     needs
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Transport;
+use crate::{Hostname, Transport};
 
 /// A namespaced Kubernetes object, its kind known from where the name stands.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -164,6 +164,8 @@ pub enum FragmentId {
     Listener(ListenerId),
     Route(RouteId),
     Backend(BackendId),
+    /// By the name that is to be proved.
+    Challenge(Hostname),
 }
 
 impl fmt::Display for FragmentId {
@@ -173,6 +175,7 @@ impl fmt::Display for FragmentId {
             Self::Listener(id) => write!(f, "Listener {id}"),
             Self::Route(id) => write!(f, "{id}"),
             Self::Backend(id) => write!(f, "{id}"),
+            Self::Challenge(name) => write!(f, "Challenge for {name}"),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod backend;
 mod capability;
+mod challenge;
 mod decide;
 mod decision;
 mod flow;
@@ -33,6 +34,7 @@ pub use backend::{
     RetryBudget, TlsVersion, Trust, Upstream,
 };
 pub use capability::Capability;
+pub use challenge::{Challenge, Proof};
 pub use decide::decide;
 pub use decision::{Admission, Decision, HttpVersion, Matched, Refusal};
 pub use flow::{Connection, Flow, Headers, Hello, Inbound, Request};

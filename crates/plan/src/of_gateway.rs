@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::{
     Addresses, BackendId, BlobId, Body, Filter, Fragment, FragmentId, Group, ListenerId, ObjectName, Plan,
-    RouteId, RouteKind, Rules, Target, Trust, Upstream,
+    Proof, RouteId, RouteKind, Rules, Target, Trust, Upstream,
 };
 
 impl Plan {
@@ -77,7 +77,7 @@ impl Body {
     pub fn backends(&self) -> impl Iterator<Item = &BackendId> {
         let mut targets: Vec<&Target> = Vec::new();
         match self {
-            Self::Gateway(_) | Self::Backend(_) => {}
+            Self::Gateway(_) | Self::Backend(_) | Self::Challenge(_) => {}
             Self::Listener(listener) => {
                 targets.extend(listener.external_auth.iter().map(|auth| &auth.target));
             }
@@ -109,6 +109,11 @@ impl Body {
                 }
             }
             Self::Route(_) => {}
+            Self::Challenge(challenge) => {
+                if let Proof::Certificate(id) = &challenge.proof {
+                    blobs.push(id);
+                }
+            }
             Self::Backend(backend) => {
                 if let Upstream::Tls(tls) = &backend.upstream {
                     if let Trust::Bundles(bundles) = &tls.trust {

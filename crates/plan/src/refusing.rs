@@ -9,7 +9,7 @@ impl Body {
     #[must_use]
     pub fn refusing(self) -> Option<Self> {
         match self {
-            Self::Gateway(_) => None,
+            Self::Gateway(_) | Self::Challenge(_) => None,
             Self::Listener(mut listener) => {
                 listener.refuse = Some(Reason::ListenerInvalid);
                 Some(Self::Listener(listener))

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tidegate_plan::{
     Addresses, BackendHandle, BackendId, Body, Change, EndpointsId, Fragment, FragmentId, Group,
-    ListenerHandle, Plan, Route, RouteId, Rules, Upstream,
+    ListenerHandle, MapKey, Plan, RouteId, Rules, Tables, Upstream,
 };
 
 use crate::Bounds;
@@ -16,6 +16,7 @@ use crate::ports::Ports;
 use crate::serving::Serving;
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
+use crate::stream_route::{Address, BackendKey, StreamRoute};
 use crate::tls::{Client, Identity, Keys, TicketSecret, server_config};
 use crate::upstream::{Answer, Backend, Cycle, Names, Place, Random};
 
@@ -28,6 +29,8 @@ pub(crate) struct Control {
     place: Place,
     names: Names,
     random: Random,
+    /// What backends are looked up by.
+    backend_keys: BTreeMap<BackendId, Arc<BackendKey>>,
     /// Which backends are at which endpoints.
     users: BTreeMap<EndpointsId, BTreeSet<BackendId>>,
     /// Snapshots that workers may still use. They are dropped here, where it holds nobody up.
@@ -44,6 +47,7 @@ impl Control {
             secret,
             names,
             random: Random::new(),
+            backend_keys: BTreeMap::new(),
             users: BTreeMap::new(),
             retired: Vec::new(),
             shared,
@@ -61,11 +65,12 @@ impl Control {
             Some(fragment) => Change::Upsert(Arc::clone(fragment)),
             None => Change::Remove(id.clone()),
         });
-        self.snapshot.tables = self.snapshot.tables.updated(changes);
+        let before = self.snapshot.tables.clone();
+        self.snapshot.tables = before.updated(changes);
         for id in fragments {
             match plan.fragments.get(id) {
-                Some(fragment) => self.put(fragment, plan),
-                None => self.remove(id),
+                Some(fragment) => self.put(fragment, plan, &before),
+                None => self.remove(id, &before),
             }
         }
         for backend in
@@ -129,7 +134,7 @@ impl Control {
         self.retired.push(old);
     }
 
-    fn put(&mut self, fragment: &Arc<Fragment>, plan: &Plan) {
+    fn put(&mut self, fragment: &Arc<Fragment>, plan: &Plan, before: &Tables) {
         match &fragment.body {
             Body::Gateway(gateway) => {
                 let identity = gateway.client_certificate.as_ref();
@@ -144,30 +149,39 @@ impl Control {
                     self.put_listener(&listener, plan);
                 }
             }
-            Body::Route(route) => self.put_route(route),
+            Body::Route(route) => match &route.rules {
+                Rules::Stream(_) => self.put_stream(&route.id, before),
+                Rules::Http(rules) => self.put_requests(&route.id, rules.iter().map(|rule| &rule.backends)),
+                Rules::Grpc(rules) => self.put_requests(&route.id, rules.iter().map(|rule| &rule.backends)),
+            },
             Body::Backend(_) => {
                 if let Some(backend) = BackendHandle::new(fragment) {
                     self.put_client(&backend, plan);
                     self.put_backend(backend, plan);
                 }
             }
+            Body::Challenge(challenge) => self.shared.challenges.show(challenge, &plan.blobs),
         }
     }
 
-    fn remove(&mut self, id: &FragmentId) {
+    fn remove(&mut self, id: &FragmentId, before: &Tables) {
         match id {
             FragmentId::Gateway(id) => self.snapshot.identities.forget(id),
             FragmentId::Listener(id) => self.snapshot.listeners.forget(id),
             FragmentId::Route(id) => {
+                if let Some(route) = before.route(id) {
+                    self.snapshot.streams.forget(&Address::of(route));
+                }
                 self.snapshot.cycles.forget(id);
-                self.snapshot.routes.forget(id);
                 self.snapshot.requests.forget(id);
             }
             FragmentId::Backend(id) => {
                 self.forget_addresses(id);
+                self.backend_keys.remove(id);
                 self.snapshot.backends.forget(id);
                 self.snapshot.clients.forget(id);
             }
+            FragmentId::Challenge(name) => self.shared.challenges.withdraw(name.as_str()),
         }
     }
 
@@ -185,28 +199,44 @@ impl Control {
         self.snapshot.listeners.insert(listener.id.clone(), Arc::new(serving));
     }
 
-    /// Rules with several backends deal their weights from where they were.
-    fn put_route(&mut self, route: &Route) {
-        let groups: Vec<&Group> = match &route.rules {
-            Rules::Http(rules) => rules.iter().map(|rule| &rule.backends).collect(),
-            Rules::Grpc(rules) => rules.iter().map(|rule| &rule.backends).collect(),
-            Rules::Stream(rule) => vec![&rule.backends],
-        };
-        let id: &RouteId = &route.id;
-        let workers = self.shared.settings.workers;
-        match &route.rules {
-            Rules::Stream(_) if self.snapshot.routes.of(id).is_none() => {
-                self.snapshot.routes.insert(id.clone(), Arc::new(TrafficStats::new(workers)));
-            }
-            Rules::Http(_) | Rules::Grpc(_) if self.snapshot.requests.of(id).is_none() => {
-                self.snapshot.requests.insert(id.clone(), Arc::new(RequestStats::new(workers)));
-            }
-            _ => {}
+    /// A route of TLS, TCP or UDP. The tables have it already.
+    fn put_stream(&mut self, id: &RouteId, before: &Tables) {
+        let Some(route) = self.snapshot.tables.route(id).cloned() else { return };
+        let (old, new) = (before.route(id).map(Address::of), Address::of(&route));
+        let known = old.and_then(|old| self.snapshot.streams.of(&old).cloned());
+        // Tables keep the fragment they have where nothing in it changed.
+        if old == Some(new) && known.is_some() {
+            return;
         }
-        if groups.iter().all(|group| group.0.len() < 2) {
+        let Self { backend_keys, random, place, .. } = self;
+        let stream = StreamRoute::new(
+            &route,
+            known.as_deref(),
+            || TrafficStats::new(&place.ledger),
+            || Cycle::new(random.next() as u32),
+            |id| {
+                let key = || Arc::new(BackendKey { id: id.clone(), hash: id.hashed() });
+                Arc::clone(backend_keys.entry(id.clone()).or_insert_with(key))
+            },
+        );
+        if let Some(old) = old {
+            self.snapshot.streams.forget(&old);
+        }
+        if let Some(stream) = stream {
+            self.snapshot.streams.insert(new, Arc::new(stream));
+        }
+    }
+
+    /// A route of requests. Rules with several backends deal their weights from where they were.
+    fn put_requests<'g>(&mut self, id: &RouteId, groups: impl ExactSizeIterator<Item = &'g Group> + Clone) {
+        if self.snapshot.requests.of(id).is_none() {
+            let stats = Arc::new(RequestStats::new(self.shared.settings.workers));
+            self.snapshot.requests.insert(id.clone(), stats);
+        }
+        if groups.clone().all(|group| group.0.len() < 2) {
             self.snapshot.cycles.forget(id);
         } else if self.snapshot.cycles.of(id).is_none_or(|cycles| cycles.len() != groups.len()) {
-            let cycles = groups.iter().map(|_| Cycle::new(self.random.next() as u32)).collect();
+            let cycles = groups.map(|_| Cycle::new(self.random.next() as u32)).collect();
             self.snapshot.cycles.insert(id.clone(), cycles);
         }
     }

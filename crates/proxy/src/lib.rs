@@ -14,6 +14,7 @@ mod settings;
 mod shared;
 mod snapshot;
 mod sources;
+mod stream_route;
 mod sys;
 mod tls;
 mod udp;

@@ -7,14 +7,13 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use tidegate_plan::{Expects, Tables, Transport};
-use tokio::sync::mpsc::UnboundedSender;
 
 use crate::Settings;
 use crate::net::{has_ipv6, open_tcp, open_udp};
-use crate::worker::{Command, Listening};
+use crate::worker::{Command, Listening, Orders};
 
 pub(crate) struct Ports {
-    workers: Vec<UnboundedSender<Command>>,
+    workers: Vec<Orders>,
     bind: Vec<IpAddr>,
     offset: u16,
     open: BTreeMap<Wanted, usize>,
@@ -53,7 +52,7 @@ const ANY_IPV6: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
 const PATIENCE: Duration = Duration::from_millis(500);
 
 impl Ports {
-    pub(crate) fn new(settings: &Settings, workers: Vec<UnboundedSender<Command>>) -> Self {
+    pub(crate) fn new(settings: &Settings, workers: Vec<Orders>) -> Self {
         Self {
             workers,
             // A machine without IPv6 has no such addresses to serve.
@@ -76,7 +75,7 @@ impl Ports {
             let keep = wanted.contains_key(socket);
             if !keep {
                 for worker in &self.workers {
-                    waiting += usize::from(worker.send(Command::Unlisten(*number, done.clone())).is_ok());
+                    waiting += usize::from(worker.give(Command::Unlisten(*number, done.clone())));
                 }
             }
             keep
@@ -102,13 +101,13 @@ impl Ports {
 
     pub(crate) fn sweep(&self) {
         for worker in &self.workers {
-            let _ = worker.send(Command::Sweep);
+            worker.give(Command::Sweep);
         }
     }
 
     pub(crate) fn drain(&mut self, time: Duration) {
         for worker in &self.workers {
-            let _ = worker.send(Command::Drain(time));
+            worker.give(Command::Drain(time));
         }
         self.draining = true;
         self.open.clear();
@@ -151,7 +150,7 @@ impl Ports {
                 for (worker, fd) in self.workers.iter().zip(sockets) {
                     let Wanted { transport, port, bound, .. } = socket;
                     let listening = Listening { socket: fd, transport, bound, port };
-                    let _ = worker.send(Command::Listen(number, listening));
+                    worker.give(Command::Listen(number, listening));
                 }
             }
             Err(error) => {

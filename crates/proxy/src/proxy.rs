@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use tidegate_plan::{EndpointsId, FragmentId, Plan};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 
 use crate::control::Control;
 use crate::http::HttpEngine;
@@ -19,7 +19,7 @@ use crate::ports::{Ports, SocketState};
 use crate::shared::Shared;
 use crate::tls::{Challenges, TicketSecret};
 use crate::upstream::{Names, Resolver};
-use crate::worker::Worker;
+use crate::worker::{Worker, orders};
 use crate::{Bounds, Settings};
 
 pub struct Proxy {
@@ -50,14 +50,14 @@ impl Proxy {
         let mut senders = Vec::new();
         let mut threads = Vec::new();
         for number in 0..shared.settings.workers {
-            let (sender, commands) = mpsc::unbounded_channel();
+            let (give, ordered) = orders()?;
             let (shared, log) = (Arc::clone(&shared), log.as_ref().map(AccessLog::writer));
             let run = move || {
                 let worker = Worker::new(number, shared, log);
-                worker.and_then(|worker| worker.run(commands)).unwrap_or_else(|error| died(number, &error));
+                worker.and_then(|worker| worker.run(ordered)).unwrap_or_else(|error| died(number, &error));
             };
             threads.push(thread::Builder::new().name(format!("worker-{number}")).spawn(run)?);
-            senders.push(sender);
+            senders.push(give);
         }
         let secret =
             TicketSecret::random().map_err(|_| io::Error::other("the machine gives no random numbers"))?;

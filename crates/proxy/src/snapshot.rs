@@ -9,8 +9,9 @@ use tidegate_plan::{
     Upstream,
 };
 
-use crate::observe::{RequestStats, TrafficStats};
+use crate::observe::RequestStats;
 use crate::serving::Serving;
+use crate::stream_route::{Address, StreamRoute};
 use crate::tls::{Client, Codec, Identity};
 use crate::upstream::{Backend, Cycle, Endpoint};
 use crate::{Bounds, Ending};
@@ -37,10 +38,10 @@ pub struct Snapshot {
     pub(crate) bounds: Arc<Bounds>,
     pub(crate) tables: Tables,
     pub(crate) backends: SharedMap<BackendId, Arc<Backend>>,
-    /// How far each rule with several backends has dealt its weights.
+    /// Routes of TLS, TCP and UDP.
+    pub(crate) streams: SharedMap<Address, Arc<StreamRoute>>,
+    /// Of the other routes: how far each rule with several backends has dealt its weights.
     pub(crate) cycles: SharedMap<RouteId, Arc<[Cycle]>>,
-    /// What each route has carried.
-    pub(crate) routes: SharedMap<RouteId, Arc<TrafficStats>>,
     /// What the requests of each HTTPRoute and GRPCRoute came to.
     pub(crate) requests: SharedMap<RouteId, Arc<RequestStats>>,
     pub(crate) listeners: SharedMap<ListenerId, Arc<Serving>>,
@@ -56,25 +57,46 @@ impl Snapshot {
         &self.tables
     }
 
-    /// The backend whose turn it is. Weight comes first: a backend without endpoints keeps its share and fails it.
-    pub(crate) fn backend(&self, rule: &RuleHandle) -> Result<&Arc<Backend>, Ending> {
-        self.deal(rule).map(|chosen| chosen.backend)
+    /// The route of a rule for TLS, TCP or UDP.
+    pub(crate) fn stream(&self, rule: &RuleHandle) -> Result<&Arc<StreamRoute>, Ending> {
+        self.streams.of(&Address::of(rule.route())).ok_or(Ending::Refused(Reason::NoRoute))
     }
 
-    /// The same, with which of the rule's backends it is.
+    /// The backend whose turn it is.
+    pub(crate) fn backend(&self, route: &StreamRoute) -> Result<&Arc<Backend>, Ending> {
+        let key = route.deal()?;
+        let found = self.backends.get(key.hash, |id| *id == key.id);
+        found.ok_or(Ending::Refused(Reason::BackendNotFound))
+    }
+
+    /// The routes of a plan whose tables it has.
+    #[cfg(test)]
+    pub(crate) fn put_streams(&mut self, plan: &tidegate_plan::Plan) {
+        use crate::observe::{Ledger, TrafficStats};
+        use crate::stream_route::BackendKey;
+        use tidegate_plan::MapKey;
+        let ledger = Ledger::new(2);
+        for route in plan.routes().filter_map(|route| self.tables.route(&route.id)) {
+            let stats = || TrafficStats::new(&ledger);
+            let key = |id: &BackendId| Arc::new(BackendKey { id: id.clone(), hash: id.hashed() });
+            if let Some(stream) = StreamRoute::new(route, None, stats, || Cycle::new(7), key) {
+                self.streams.insert(Address::of(route), Arc::new(stream));
+            }
+        }
+    }
+
+    /// The same for a rule of requests. Weight comes first: a backend without endpoints keeps its share and fails it.
     pub fn deal<'s>(&'s self, rule: &RuleHandle) -> Result<Chosen<'s>, Ending> {
         let group = rule.group();
-        let member = match group.0.as_slice() {
-            [only] if only.weight > 0 => only,
+        let index = match group.0.as_slice() {
+            [only] if only.weight > 0 => 0,
             _ => {
                 let cycles = self.cycles.of(&rule.route().id);
                 let cycle = cycles.and_then(|cycles| cycles.get(rule.index()));
                 crate::upstream::deal(group, cycle)?
             }
         };
-        let backend = self.target(&member.target)?;
-        let index = group.0.iter().position(|other| std::ptr::eq(other, member)).unwrap_or_default();
-        Ok(Chosen { backend, index })
+        Ok(Chosen { backend: self.target(&group.0[index].target)?, index })
     }
 
     /// The backend that something else than a rule refers to: a mirror, a server that is asked for permission.

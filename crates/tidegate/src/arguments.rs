@@ -14,7 +14,8 @@ use clap_complete::Shell;
 
 use crate::arguments::certs::CERTS_EXAMPLES;
 pub(crate) use crate::arguments::certs::{
-    CertificateOptions, Certs, CertsCommand, CertsList, CertsPlan, CertsRoot, CertsSynth, IssuerChoice, Until,
+    CertificateOptions, Certs, CertsCommand, CertsList, CertsPlan, CertsRoot, CertsSynth, IssuerChoice,
+    IssuerOptions, Until,
 };
 pub(crate) use crate::arguments::cluster::InCluster;
 use crate::arguments::controller::CONTROLLER_EXAMPLES;

@@ -19,7 +19,12 @@ pub(crate) fn health(condition: &Condition) -> Health {
     match (condition.kind, condition.status) {
         (ConditionType::Accepted, True) if condition.reason != Reason::Accepted => Health::Care,
         (ConditionType::OverlappingTLSConfig | ConditionType::InsecureFrontendValidationMode, True) => Health::Care,
-        (ConditionType::CertificatesIssued, False) if condition.reason == Reason::Pending => Health::Care,
+        // An issuer is to make what is missing.
+        (ConditionType::CertificatesIssued | ConditionType::ResolvedRefs | ConditionType::Programmed, False)
+            if condition.reason == Reason::Pending =>
+        {
+            Health::Care
+        }
         (
             ConditionType::Accepted
             | ConditionType::CertificatesIssued

@@ -9,7 +9,7 @@ use tidegate_api::listener::Listener;
 use tidegate_api::refs::GATEWAY_GROUP;
 use tidegate_api::status::{Condition, ParentRefStatus, Status};
 use tidegate_api::{Kind, Object, ObjectKey};
-use tidegate_certs::Picture;
+use tidegate_certs::{Demand, Picture};
 use tidegate_plan::{ListenerId, ObjectName, RouteId, RouteKind};
 use tidegate_translate::{Attachment, Change, Delta, Resources, Settings, Translation, Translator};
 
@@ -76,6 +76,12 @@ impl Meaning {
 
     pub(crate) fn status(&self, key: &ObjectKey) -> Option<&Status> {
         self.served.get(key).or_else(|| self.translation().statuses.get(key)).map(|status| &**status)
+    }
+
+    /// What is asked of issuers of ours.
+    pub(crate) fn demand(&self) -> Demand {
+        let wants = self.translation().wants.values();
+        tidegate_issuing::demand(wants, self.manifests.foreign_secrets(), self.settings.source)
     }
 
     /// Notes the time of what is new in a status; what it was before comes back.

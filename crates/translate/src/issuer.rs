@@ -1,6 +1,9 @@
-//! Who makes certificates for a Gateway, and within which bounds: what its owner wrote in annotations.
+//! Who makes certificates for a Gateway, and within which bounds: what its owner wrote in annotations, then what its
+//! parameters say, then what holds for all.
 
 use tidegate_api::gateway::Gateway;
+use tidegate_api::parameters::{CertificateIssuer, CertificateParameters, UntilIssued};
+use tidegate_api::read::Whole;
 use tidegate_plan::Hostname;
 
 use crate::translation::Issuer;
@@ -20,6 +23,8 @@ pub(crate) struct IssuerView {
     pub(crate) domains: Vec<Hostname>,
     pub(crate) limit: usize,
     pub(crate) namespace_limit: usize,
+    /// Whether something stands in for a certificate until there is one; `None`: as whoever runs this says.
+    pub(crate) stand_in: Option<bool>,
 }
 
 impl IssuerView {
@@ -33,16 +38,26 @@ impl IssuerView {
 }
 
 /// The issuer of a Gateway, if it has one, and what is wrong with what was written about it.
-pub(crate) fn of(gateway: &Gateway, default: Option<&Issuer>) -> (Option<IssuerView>, Vec<String>) {
+pub(crate) fn of(
+    gateway: &Gateway,
+    parameters: Option<&CertificateParameters>,
+    default: Option<&Issuer>,
+) -> (Option<IssuerView>, Vec<String>) {
     let mut notes = Vec::new();
     let issuer = match gateway.meta.annotation(ISSUER) {
         Some("acme") => Some(Issuer::Acme),
         Some("embedded") => Some(Issuer::Embedded),
+        Some("none") => None,
         Some(other) => {
-            notes.push(format!("annotation {ISSUER} is `{other}`; write acme or embedded"));
+            notes.push(format!("annotation {ISSUER} is `{other}`; write acme, embedded or none"));
             None
         }
-        None => cert_manager(gateway).or_else(|| default.cloned()),
+        None => cert_manager(gateway).or_else(|| match parameters.and_then(|asked| asked.issuer) {
+            Some(CertificateIssuer::Acme) => Some(Issuer::Acme),
+            Some(CertificateIssuer::Embedded) => Some(Issuer::Embedded),
+            Some(CertificateIssuer::Nobody) => None,
+            None => default.cloned(),
+        }),
     };
     let Some(issuer) = issuer else { return (None, notes) };
     let mut domains = Vec::new();
@@ -52,21 +67,28 @@ pub(crate) fn of(gateway: &Gateway, default: Option<&Issuer>) -> (Option<IssuerV
             Err(error) => notes.push(format!("annotation {DOMAINS}: `{text}`: {error}")),
         }
     }
-    let mut number = |key: &str, default: usize| match gateway.meta.annotation(key).map(str::parse) {
-        None => default,
-        Some(Ok(number)) => number,
-        Some(Err(_)) => {
-            notes.push(format!("annotation {key} is not a whole number; {default} is used"));
-            default
+    let mut number = |key: &str, asked: Option<i64>, default: usize| {
+        let asked = asked.and_then(|asked| usize::try_from(asked).ok()).unwrap_or(default);
+        match gateway.meta.annotation(key).map(str::parse) {
+            None => asked,
+            Some(Ok(number)) => number,
+            Some(Err(_)) => {
+                notes.push(format!("annotation {key} is not a whole number; {asked} is used"));
+                asked
+            }
         }
     };
-    let (limit, namespace_limit) =
-        (number(LIMIT, DEFAULT_LIMIT), number(NAMESPACE_LIMIT, DEFAULT_NAMESPACE_LIMIT));
-    // An allow-list that cannot be read allows nothing rather than everything.
-    if domains.is_empty() && gateway.meta.annotation(DOMAINS).is_some() {
+    let limit = number(LIMIT, parameters.and_then(|asked| asked.limit).map(Whole::get), DEFAULT_LIMIT);
+    let of_namespace = parameters.and_then(|asked| asked.limit_per_namespace).map(Whole::get);
+    let namespace_limit = number(NAMESPACE_LIMIT, of_namespace, DEFAULT_NAMESPACE_LIMIT);
+    if gateway.meta.annotation(DOMAINS).is_none() {
+        domains.extend(parameters.and_then(|asked| asked.domains.as_ref()).into_iter().flatten().cloned());
+    } else if domains.is_empty() {
+        // An allow-list that cannot be read allows nothing rather than everything.
         return (None, notes);
     }
-    (Some(IssuerView { issuer, domains, limit, namespace_limit }), notes)
+    let stand_in = parameters.and_then(|asked| asked.until_issued).map(|until| until == UntilIssued::StandIn);
+    (Some(IssuerView { issuer, domains, limit, namespace_limit, stand_in }), notes)
 }
 
 fn cert_manager(gateway: &Gateway) -> Option<Issuer> {

@@ -99,6 +99,9 @@ pub struct Wants {
     /// Where the certificate goes: the first Secret of `certificateRefs`.
     pub secret: Option<ObjectName>,
     pub names: Vec<Wanted>,
+    /// Whether something stands in for the certificate until there is one; `None`: as whoever runs this says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stand_in: Option<bool>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
 }

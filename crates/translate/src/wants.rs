@@ -76,6 +76,7 @@ fn of_listener<'a>(
         issuer: issuer.issuer.clone(),
         secret: listener.secret.clone(),
         names: Vec::new(),
+        stand_in: issuer.stand_in,
         left_out: Vec::new(),
     };
     let Some(hostname) = listener.hostname.as_ref().filter(|_| !listener.is_passthrough()) else {

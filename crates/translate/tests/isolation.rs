@@ -59,6 +59,8 @@ fn owners(fragment: &Fragment) -> Vec<String> {
         }
         Body::Route(route) => vec![route.id.object.name.to_string()],
         Body::Backend(backend) => vec![backend.id.object.name.to_string()],
+        // Whoever proves names adds them to a plan; translation does not.
+        Body::Challenge(_) => Vec::new(),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Parameters of a Gateway over those of its class.
 
 use super::{
-    BoundParameters, GatewayParametersSpec, HttpParameters, LogParameters, Resources, ServiceParameters,
-    Workload, WorkloadKind,
+    BoundParameters, CertificateParameters, GatewayParametersSpec, HttpParameters, LogParameters, Resources,
+    ServiceParameters, Workload, WorkloadKind,
 };
 use crate::read::Map;
 
@@ -20,6 +20,7 @@ pub fn merged(
         http: None,
         log: None,
         bounds: None,
+        certificates: None,
     };
     let class = class.cloned().unwrap_or_else(empty);
     let gateway = gateway.cloned().unwrap_or_else(empty);
@@ -55,6 +56,13 @@ pub fn merged(
             error_reasons: over.error_reasons.or(under.error_reasons),
         }),
         bounds: both(class.bounds, gateway.bounds, |under, over| over_bounds(&under, &over)),
+        certificates: both(class.certificates, gateway.certificates, |under, over| CertificateParameters {
+            issuer: over.issuer.or(under.issuer),
+            domains: over.domains.or(under.domains),
+            limit: over.limit.or(under.limit),
+            limit_per_namespace: over.limit_per_namespace.or(under.limit_per_namespace),
+            until_issued: over.until_issued.or(under.until_issued),
+        }),
     }
 }
 
@@ -75,6 +83,7 @@ fn over_workload(under: Workload, over: Workload) -> Workload {
         kind: over.kind.or(under.kind),
         replicas: over.replicas.or(under.replicas),
         host_network: over.host_network.or(under.host_network),
+        address_pool: over.address_pool.or(under.address_pool),
         resources: both(under.resources, over.resources, |under, over| Resources {
             requests: together(under.requests, over.requests),
             limits: together(under.limits, over.limits),

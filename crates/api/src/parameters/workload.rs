@@ -1,8 +1,10 @@
 //! The Pods of a data plane, and how many there are.
 
+use std::net::IpAddr;
+
 use serde_json::Value as Json;
 
-use super::LONGEST;
+use super::{LONGEST, is_network};
 use crate::form::{is_qualified_name, is_quantity, is_subdomain};
 use crate::meta::KEY_HELP;
 use crate::read::{At, List, Map, Place, Read, Whole, record, words};
@@ -17,6 +19,8 @@ record! {
         pub replicas: Option<Whole<0, 1000>> = "replicas",
         /// On the addresses of nodes, without a Service in front.
         pub host_network: Option<bool> = "hostNetwork",
+        /// Addresses that lead to the nodes besides their own: each Gateway in the host's network gets one.
+        pub address_pool: Option<List<String, 1, 64>> = "addressPool",
         pub resources: Option<Resources> = "resources",
         pub node_selector: Map<LabelValue> = "nodeSelector",
         pub tolerations: Option<List<Toleration, 0, 32>> = "tolerations",
@@ -26,7 +30,7 @@ record! {
         /// How long a Pod that shall end goes on accepting, until nobody sends it anything new.
         pub termination_delay: Option<Duration> = "terminationDelay",
     }
-    rules: [a_daemon_set_has_no_replicas, node_selector_has_label_keys, priority_class_is_a_name, termination_delay_is_bounded]
+    rules: [a_daemon_set_has_no_replicas, a_pool_is_of_addresses, a_pool_goes_with_the_hosts_network, node_selector_has_label_keys, priority_class_is_a_name, termination_delay_is_bounded]
 }
 
 words! {
@@ -128,6 +132,28 @@ fn a_daemon_set_has_no_replicas(workload: &Workload, place: &mut Place<'_>) {
             "replicas",
             "a DaemonSet has one Pod on each node",
             "remove `replicas`, or choose nodes with `nodeSelector`",
+        );
+    }
+}
+
+fn a_pool_is_of_addresses(workload: &Workload, place: &mut Place<'_>) {
+    for (index, entry) in workload.address_pool.iter().flatten().enumerate() {
+        if !is_network(entry) && entry.parse::<IpAddr>().is_err() {
+            place.wrong(
+                &format!("addressPool[{index}]"),
+                format!("{} is neither an address nor a range of addresses", quote(entry)),
+                "write one such as 192.0.2.7, 192.0.2.0/28 or 2001:db8::/124",
+            );
+        }
+    }
+}
+
+fn a_pool_goes_with_the_hosts_network(workload: &Workload, place: &mut Place<'_>) {
+    if workload.address_pool.is_some() && workload.host_network == Some(false) {
+        place.wrong(
+            "addressPool",
+            "addresses out of a pool are for data planes in the host's network",
+            "write `hostNetwork: true`, or let a load balancer give addresses and remove `addressPool`",
         );
     }
 }

@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::order::Stop;
 use super::{Acme, STALE_NONCES, problem};
 use crate::hash::hash;
+use crate::issuance::not_stored;
 use crate::record::parse;
-use crate::{Failure, Shelf, Store, StoreError};
+use crate::{Failure, Shelf, Store};
 
 /// As it is stored.
 #[derive(Serialize, Deserialize)]
@@ -115,10 +116,6 @@ impl Acme {
         let put = store.put(Shelf::Accounts, &self.document(), &content).await;
         put.map_err(|error| not_stored(&error))
     }
-}
-
-pub(super) fn not_stored(error: &StoreError) -> Failure {
-    Failure::Issuer { message: error.to_string(), wait: None }
 }
 
 fn new_key() -> Result<String, Failure> {

@@ -9,9 +9,9 @@ use instant_acme::{
 use rcgen::{CertificateParams, DistinguishedName};
 use tidegate_plan::Hostname;
 
-use super::account::not_stored;
 use super::challenge::tls_alpn;
 use super::{Acme, Answer, ChallengeKind, Challenges, problem};
+use crate::issuance::not_stored;
 use crate::{Certificate, Failure, Intent, Shelf, Store};
 
 /// For challenges to be looked at, and for the certificate to be made.

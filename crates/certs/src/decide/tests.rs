@@ -155,7 +155,7 @@ fn a_key_that_does_not_fit_is_replaced_at_once() {
     book.issued(&order.secret, Held { usable: false, ..certificate(&order, START) });
     let decision = book.decide(START, &demand, &policies);
     assert_eq!(decision.start.len(), 1, "without gathering");
-    assert_eq!(decision.start[0].why, Why::Replacement);
+    assert_eq!((decision.start[0].why, &decision.start[0].secret), (Why::Replacement, &secret("tls")));
     assert!(decision.drop.is_empty(), "the old one stays until then");
 }
 

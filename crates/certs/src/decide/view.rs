@@ -265,10 +265,11 @@ pub(super) fn free_secret(
     demand: &Demand,
     taken: &BTreeSet<ObjectName>,
 ) -> ObjectName {
-    let is_of_another_issuer = |held: &Held| held.target == *target && held.issuer != *issuer;
+    // One of another issuer, or whose key does not fit, is to be replaced.
+    let is_outdated = |held: &Held| held.target == *target && (held.issuer != *issuer || !held.usable);
     let is_free = |secret: &ObjectName| {
         !taken.contains(secret)
-            && book.held.get(secret).is_none_or(is_of_another_issuer)
+            && book.held.get(secret).is_none_or(is_outdated)
             && !book.orders.contains_key(secret)
             && !demand.foreign.contains(secret)
             && (secret == target || !demand.targets.contains_key(secret))

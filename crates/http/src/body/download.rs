@@ -6,11 +6,10 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
 use tidegate_proxy::{Ending, Lease};
 use tokio::time::Sleep;
 
-use super::BodyError;
+use super::{BodyError, Incoming};
 use crate::exchange::Exchange;
 use crate::upstream::{Hold, cause};
 

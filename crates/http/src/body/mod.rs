@@ -1,6 +1,8 @@
 //! Bodies on their way: up to backends and down to clients, frame by frame, counted and timed, never gathered.
 
 mod download;
+mod incoming;
+mod pipe;
 mod upload;
 
 use std::pin::Pin;
@@ -10,6 +12,8 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
 pub(crate) use self::download::Download;
+pub(crate) use self::incoming::{Incoming, IncomingError};
+pub(crate) use self::pipe::pipe;
 pub(crate) use self::upload::{Source, Upload};
 
 /// Why a body ends before its end. The other side must not take what it got for the whole.

@@ -12,12 +12,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
 use tidegate_proxy::Ending;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::BodyError;
+use super::{BodyError, Incoming, IncomingError};
 use crate::exchange::Exchange;
 
 /// What a backend gets.
@@ -226,7 +225,8 @@ impl Source {
 }
 
 /// Whether what came is no body, rather than that nothing more came.
-fn is_malformed(error: &hyper::Error) -> bool {
+fn is_malformed(error: &IncomingError) -> bool {
+    let IncomingError::Http1(error) = error else { return false };
     let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
     cause
         .is_some_and(|cause| matches!(cause.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData))

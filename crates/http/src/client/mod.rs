@@ -2,10 +2,12 @@
 
 mod framing;
 mod guests;
+mod h2;
 #[cfg(test)]
 mod panics;
 mod tie;
 mod watched;
+mod words;
 
 use std::convert::Infallible;
 use std::io;
@@ -15,10 +17,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use http::{Request, Response};
-use hyper::body::Incoming;
-use hyper::server::conn::{http1, http2};
+use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tidegate_proxy::{Bounds, Ending, HttpConnection, Https, Rewound};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::TcpStream;
@@ -26,26 +27,32 @@ use tokio::time::{sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 
 pub(crate) use self::guests::Guests;
+pub(crate) use self::h2::{Reply, Tunnel};
 use self::tie::Overdue;
 pub(crate) use self::tie::Tie;
 use self::watched::Watched;
-use crate::body::Body;
+use crate::body::{Body, Incoming};
 use crate::engine::Home;
-use crate::local::Local;
 
 /// What HTTP/2 without TLS begins with.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Headers that hyper takes if it is not told how many.
-const HEADERS: usize = 100;
+pub(crate) const HEADERS_AT_HAND: usize = 100;
 
 /// The first read takes a whole request in most cases.
 const FIRST_READ: usize = 4096;
 
 /// What answers requests.
-pub(crate) trait Answers<F>: Fn(Rc<Home>, Rc<Tie>, Request<Incoming>) -> F + Copy + 'static {}
+pub(crate) trait Answers<F>:
+    Fn(Rc<Home>, Rc<Tie>, Request<Incoming>, Option<Rc<Reply>>) -> F + Copy + Unpin + 'static
+{
+}
 
-impl<F, A: Fn(Rc<Home>, Rc<Tie>, Request<Incoming>) -> F + Copy + 'static> Answers<F> for A {}
+impl<F, A: Fn(Rc<Home>, Rc<Tie>, Request<Incoming>, Option<Rc<Reply>>) -> F + Copy + Unpin + 'static>
+    Answers<F> for A
+{
+}
 
 /// Serves a connection to its end.
 pub(crate) async fn serve<F>(home: Rc<Home>, connection: HttpConnection, answers: impl Answers<F>)
@@ -108,19 +115,26 @@ where
     }
     let tie = Rc::new(tie);
     let seat = home.guests.seat(&tie);
-    let io = TokioIo::new(Watched::new(stream, Arc::clone(&tie.activity), !is_http2));
+    let activity = Arc::clone(&tie.activity);
     let (of_service, of_requests) = (Rc::clone(&home), Rc::clone(&tie));
-    let service = service_fn(move |request: Request<Incoming>| {
-        let answer = answers(Rc::clone(&of_service), Rc::clone(&of_requests), request);
-        async move { Ok::<Response<Body>, Infallible>(answer.await) }
-    });
+    let answer =
+        move |request, reply| answers(Rc::clone(&of_service), Rc::clone(&of_requests), request, reply);
     let bounds = home.kit.bounds();
     if is_http2 {
-        let connection = http2_builder(&bounds).serve_connection(io, service);
-        attend(connection, http2::Connection::graceful_shutdown, &tie, &bounds).await;
+        let begin = move |request, reply: Rc<Reply>| {
+            let answer = answer(request, Some(Rc::clone(&reply)));
+            tokio::task::spawn_local(h2::answer(answer, reply));
+        };
+        let connection = h2::Connection::new(Watched::http2(stream, activity), &bounds, begin);
+        attend(connection, h2::Connection::end, Tie::broke, &tie, &bounds).await;
     } else {
+        let io = TokioIo::new(Watched::http1(stream, activity, home.options.reasons));
+        let service = service_fn(move |request: Request<hyper::body::Incoming>| {
+            let answer = answer(request.map(Incoming::Http1), None);
+            async move { Ok::<Response<Body>, Infallible>(answer.await) }
+        });
         let connection = http1_builder(&bounds).serve_connection(io, service).with_upgrades();
-        attend(connection, http1::UpgradeableConnection::graceful_shutdown, &tie, &bounds).await;
+        attend(connection, http1::UpgradeableConnection::graceful_shutdown, Tie::failed, &tie, &bounds).await;
     }
     drop(seat);
 }
@@ -128,7 +142,7 @@ where
 fn http1_builder(bounds: &Bounds) -> http1::Builder {
     let mut builder = http1::Builder::new();
     // For as many as it has room for at hand hyper must not be told.
-    if bounds.header_count != HEADERS {
+    if bounds.header_count != HEADERS_AT_HAND {
         builder.max_headers(bounds.header_count);
     }
     builder
@@ -139,25 +153,15 @@ fn http1_builder(bounds: &Bounds) -> http1::Builder {
     builder
 }
 
-fn http2_builder(bounds: &Bounds) -> http2::Builder<Local> {
-    let mut builder = http2::Builder::new(Local);
-    builder
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(bounds.streams)
-        .max_header_list_size(u32::try_from(bounds.header_size).unwrap_or(u32::MAX))
-        .max_pending_accept_reset_streams(bounds.resets)
-        .max_local_error_reset_streams(bounds.resets)
-        .max_send_buf_size(256 * 1024)
-        .initial_stream_window_size(256 * 1024)
-        .initial_connection_window_size(1024 * 1024)
-        .enable_connect_protocol();
-    builder
-}
-
-/// Lets hyper serve the connection until it ends, is told to, or is overdue.
-async fn attend<C>(connection: C, end: impl Fn(Pin<&mut C>), tie: &Tie, bounds: &Bounds)
-where
-    C: Future<Output = hyper::Result<()>>,
+/// Lets the connection be served until it ends, is told to, or is overdue.
+async fn attend<C, E>(
+    connection: C,
+    end: impl Fn(Pin<&mut C>),
+    failed: impl Fn(&Tie, &E),
+    tie: &Tie,
+    bounds: &Bounds,
+) where
+    C: Future<Output = Result<(), E>>,
 {
     let mut connection = pin!(connection);
     let mut alarm = pin!(sleep_until(tie.deadline(bounds).into()));
@@ -167,7 +171,7 @@ where
             biased;
             result = connection.as_mut() => {
                 if let Err(error) = result {
-                    tie.failed(&error);
+                    failed(tie, &error);
                 }
                 return;
             }

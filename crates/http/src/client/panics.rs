@@ -8,12 +8,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
-use hyper::body::Incoming;
 use tidegate_proxy::{Bounds, HttpConnection, HttpEngine, HttpKit, HttpWorker};
 use tokio::sync::Semaphore;
 
-use super::Tie;
-use crate::body::Body;
+use super::{Reply, Tie};
+use crate::body::{Body, Incoming};
 use crate::engine::{Engine, Home, Options, Worker};
 use crate::exchange;
 use crate::gate::{Gate, rule, wait_for};
@@ -49,9 +48,14 @@ impl HttpWorker for FragileWorker {
 }
 
 /// All that a request may hold is held when it panics: its connection to a backend, the answer, its body.
-async fn answer(home: Rc<Home>, tie: Rc<Tie>, request: Request<Incoming>) -> Response<Body> {
+async fn answer(
+    home: Rc<Home>,
+    tie: Rc<Tie>,
+    request: Request<Incoming>,
+    reply: Option<Rc<Reply>>,
+) -> Response<Body> {
     let path = request.uri().path().to_owned();
-    let answer = exchange::serve(home, tie, request).await;
+    let answer = exchange::serve(home, tie, request, reply).await;
     assert_ne!(path, "/panic", "as the test wants it");
     answer
 }

@@ -24,7 +24,7 @@ pub(crate) struct Tie {
     pub(crate) server_name: Option<Box<str>>,
     pub(crate) place: ConnectionPlace,
     pub(crate) forwarded: forwarded::Client,
-    pub(super) activity: Arc<Activity>,
+    pub(crate) activity: Arc<Activity>,
     /// HTTP/2 has bytes that belong to no request, so that these say nothing of one.
     is_http2: bool,
     /// Requests under way.
@@ -93,13 +93,14 @@ impl Tie {
     pub(crate) fn request_began(&self) {
         self.requests.set(self.requests.get() + 1);
         self.had_requests.set(true);
+        self.activity.request_began();
     }
 
     pub(crate) fn request_ended(&self) {
         self.requests.set(self.requests.get().saturating_sub(1));
         if self.requests.get() == 0 {
             self.idle.set(Instant::now());
-            self.activity.await_head();
+            self.activity.requests_ended();
         }
     }
 
@@ -206,16 +207,24 @@ impl Tie {
             Some(cause) => &cause.to_string(),
             None => error,
         };
+        let answered = self.activity.refused();
         if error.is_parse_too_large() {
-            self.place.refuses(Ending::RequestTooLarge, TOO_LARGE, cause);
+            self.place.refuses(Ending::RequestTooLarge, answered.unwrap_or(TOO_LARGE), cause);
         } else if error.is_parse() {
-            self.place.refuses(Ending::RequestInvalid, BAD_REQUEST, cause);
-        } else if !self.had_requests.get() {
-            self.place.ends(Ending::ClientGone, Some(cause));
+            self.place.refuses(Ending::RequestInvalid, answered.unwrap_or(BAD_REQUEST), cause);
+        } else {
+            self.broke(cause);
+        }
+    }
+
+    /// The same where nothing is answered but requests.
+    pub(super) fn broke(&self, cause: &(impl fmt::Display + ?Sized)) {
+        if !self.had_requests.get() {
+            self.place.ends(Ending::ClientGone, Some(&cause.to_string()));
         }
     }
 }
 
-/// What the parser answers with.
+/// What the parser answers with, where nobody saw it.
 const BAD_REQUEST: u16 = 400;
 const TOO_LARGE: u16 = 431;

@@ -8,15 +8,15 @@ use std::time::Duration;
 use http::header::{self, HeaderValue};
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{Request, Response, StatusCode, Uri, Version};
+use http::{HeaderMap, Request, Response, StatusCode, Uri, Version};
 use http_body::Body as _;
-use hyper::body::Incoming;
 use tidegate_proxy::{Ending, Lease};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::Exchange;
 use super::failure::Failure;
-use crate::body::{Body, Download, Source, Upload};
+use crate::body::{Body, Download, Incoming, Source, Upload};
+use crate::filters::{Chain, Passage};
 use crate::hop;
 use crate::retry::{self, Budget, Tried, Verdict};
 use crate::rules::Prepared;
@@ -29,6 +29,9 @@ pub(super) struct Aim<'a> {
     pub(super) session: Option<Lease>,
     pub(super) prepared: &'a Prepared,
     pub(super) budget: Option<&'a Budget>,
+    /// What answers pass on their way back: the backend's, then the rule's.
+    pub(super) chains: [Option<&'a Chain>; 2],
+    pub(super) passage: &'a Passage<'a>,
 }
 
 /// An answer, and what is held while it is read.
@@ -149,7 +152,8 @@ async fn once(
     };
     let head = if parts.as_ref().is_some_and(repeats) { parts.clone() } else { parts.take() };
     let request = outgoing(head.ok_or(Ending::BackendReset)?, &aim.to, lease.address, upload);
-    let Some(sent) = within(aim.prepared.backend_time, line.send(request)).await else {
+    let sent = line.send_hearing(request, |status, headers| hint(exchange, aim, status, headers));
+    let Some(sent) = within(aim.prepared.backend_time, sent).await else {
         tried.push(lease.address);
         return Ok(Err(Lost::Timeout));
     };
@@ -175,6 +179,15 @@ async fn once(
             Err(Lost::Unsent(unsent))
         }
     })
+}
+
+/// What a backend says before its answer goes to the client in the same way as the answer does.
+fn hint(exchange: &Exchange, aim: &Aim<'_>, status: StatusCode, mut headers: HeaderMap) {
+    hop::strip_response(&mut headers);
+    // There is nothing whose length it could be.
+    headers.remove(header::CONTENT_LENGTH);
+    aim.chains.iter().flatten().for_each(|chain| chain.on_response(&mut headers, aim.passage));
+    exchange.answer_early(status, headers);
 }
 
 impl Lost {

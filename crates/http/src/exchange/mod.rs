@@ -15,13 +15,13 @@ use std::time::{Duration, Instant, SystemTime};
 
 use http::header::{self, HeaderName, HeaderValue};
 use http::request::Parts;
-use http::{Method, Uri, Version};
+use http::{HeaderMap, Method, StatusCode, Uri, Version};
 use tidegate_plan::{ListenerHandle, RuleHandle};
 use tidegate_proxy::{Backend, Ending, Refused, RequestRecord};
 
 pub(crate) use self::serve::serve;
 use crate::answer::{grpc_timeout, is_grpc};
-use crate::client::Tie;
+use crate::client::{Reply, Tie};
 use crate::engine::Home;
 use crate::rules::Prepared;
 
@@ -29,6 +29,8 @@ use crate::rules::Prepared;
 pub(crate) struct Exchange {
     pub(crate) home: Rc<Home>,
     pub(crate) tie: Rc<Tie>,
+    /// Of HTTP/2.
+    reply: Option<Rc<Reply>>,
     start: SystemTime,
     began: Instant,
     method: Method,
@@ -62,12 +64,19 @@ pub(crate) struct Exchange {
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 impl Exchange {
-    fn new(home: Rc<Home>, tie: Rc<Tie>, parts: &Parts, is_tunnel: bool) -> Rc<Self> {
+    fn new(
+        home: Rc<Home>,
+        tie: Rc<Tie>,
+        parts: &Parts,
+        reply: Option<Rc<Reply>>,
+        is_tunnel: bool,
+    ) -> Rc<Self> {
         tie.request_began();
         let is_grpc = is_grpc(&parts.headers);
         Rc::new(Self {
             home,
             tie,
+            reply,
             start: SystemTime::now(),
             began: Instant::now(),
             method: parts.method.clone(),
@@ -149,6 +158,15 @@ impl Exchange {
 
     fn answered(&self) {
         self.upstream.set(Some(self.began.elapsed()));
+    }
+
+    /// Sends an answer that comes before the answer. HTTP/1.0 knows none.
+    fn answer_early(&self, status: StatusCode, headers: HeaderMap) {
+        match &self.reply {
+            Some(reply) => reply.answer_early(status, headers),
+            None if self.version == Version::HTTP_11 => self.tie.activity.answer_early(status, &headers),
+            None => {}
+        }
     }
 
     /// The request is refused: kept for whoever asks why, if there is room.

@@ -9,7 +9,6 @@ use bytes::Bytes;
 use http::header;
 use http::request::Parts;
 use http::{HeaderMap, Request, Response, Version};
-use hyper::body::Incoming;
 use tidegate_plan::{ExternalAuth, Inbound, ListenerHandle, PathMatch, Reason, Rule, RuleHandle};
 use tidegate_proxy::{Backend, Ending, Lease};
 use tokio::time::timeout_at;
@@ -19,8 +18,8 @@ use super::failure::Failure;
 use super::forward::{Aim, forward};
 use super::{Exchange, authorize, mirrored, upgrade};
 use crate::auth::Changes;
-use crate::body::{Body, Source};
-use crate::client::Tie;
+use crate::body::{Body, Incoming, Source};
+use crate::client::{Reply, Tie};
 use crate::engine::Home;
 use crate::filters::{Chain, Next, Passage, Step};
 use crate::hop;
@@ -30,10 +29,15 @@ use crate::session::Sessions;
 use crate::upstream::{Destination, Speaks};
 
 /// Answers a request, whatever comes.
-pub(crate) async fn serve(home: Rc<Home>, tie: Rc<Tie>, mut request: Request<Incoming>) -> Response<Body> {
-    let tunnel = upgrade::Wish::of(&mut request);
+pub(crate) async fn serve(
+    home: Rc<Home>,
+    tie: Rc<Tie>,
+    mut request: Request<Incoming>,
+    reply: Option<Rc<Reply>>,
+) -> Response<Body> {
+    let tunnel = upgrade::Wish::of(&mut request, reply.as_deref());
     let (parts, incoming) = request.into_parts();
-    let exchange = Exchange::new(home, tie, &parts, tunnel.is_some());
+    let exchange = Exchange::new(home, tie, &parts, reply, tunnel.is_some());
     let answer = answer(&exchange, parts, incoming, tunnel).await;
     let mut response = answer.unwrap_or_else(|failure| failure.answer(&exchange));
     exchange.status.set(response.status().as_u16());
@@ -182,7 +186,8 @@ async fn through(
         Some(tunnel) => upgrade::forward(exchange, to, parts, tunnel).await?,
         None => {
             let budget = extras.as_ref().and_then(|extras| extras.budget.as_deref());
-            let aim = Aim { to, session, prepared: found.prepared, budget };
+            let chains = [chain, Some(&found.prepared.chain)];
+            let aim = Aim { to, session, prepared: found.prepared, budget, chains, passage };
             forward(exchange, aim, parts, source.as_ref()).await?
         }
     };

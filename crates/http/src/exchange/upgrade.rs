@@ -8,13 +8,12 @@ use std::time::Duration;
 use aws_lc_rs::digest;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use h2::ext::Protocol;
 use http::header::{self, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode, Version};
-use hyper::body::{Body as _, Incoming};
-use hyper::ext::Protocol;
-use hyper::upgrade::{OnUpgrade, Upgraded};
-use hyper_util::rt::TokioIo;
+use http_body::Body as _;
+use hyper::upgrade::OnUpgrade;
 use tidegate_proxy::Ending;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
@@ -22,8 +21,10 @@ use tokio::time::timeout;
 use super::Exchange;
 use super::failure::Failure;
 use super::forward::outgoing;
-use crate::body::{Body, Download, Upload};
+use crate::body::{Body, Download, Incoming, Upload};
+use crate::client::{Reply, Tunnel};
 use crate::hop;
+use crate::tunnel::End;
 use crate::upstream::{Destination, Reached, Speaks, reach_any};
 
 /// What a client would like to go on with.
@@ -31,7 +32,22 @@ pub(super) struct Wish {
     protocol: HeaderValue,
     /// Asked for by CONNECT, over HTTP/2.
     extended: bool,
-    client: OnUpgrade,
+    client: Client,
+}
+
+/// The client's end, once it was answered.
+enum Client {
+    Connection(OnUpgrade),
+    Stream(Tunnel),
+}
+
+impl Client {
+    async fn end(self) -> Option<End> {
+        match self {
+            Self::Connection(upgrade) => upgrade.await.ok().map(End::connection),
+            Self::Stream(Tunnel { frames, out }) => Some(End::stream(frames, out.await.ok()?)),
+        }
+    }
 }
 
 const KEY: HeaderName = HeaderName::from_static("sec-websocket-key");
@@ -44,10 +60,10 @@ const LOOK: Duration = Duration::from_millis(500);
 const BUFFER: usize = 16 * 1024;
 
 impl Wish {
-    pub(super) fn of(request: &mut Request<Incoming>) -> Option<Self> {
-        if let Some(protocol) = request.extensions().get::<Protocol>() {
+    pub(super) fn of(request: &mut Request<Incoming>, reply: Option<&Reply>) -> Option<Self> {
+        if let (Some(protocol), Some(reply)) = (request.extensions().get::<Protocol>(), reply) {
             let protocol = HeaderValue::from_str(protocol.as_str()).ok()?;
-            return Some(Self { protocol, extended: true, client: hyper::upgrade::on(request) });
+            return Some(Self { protocol, extended: true, client: Client::Stream(reply.tunnel()?) });
         }
         let headers = request.headers();
         let protocol = headers.get(header::UPGRADE)?;
@@ -61,7 +77,8 @@ impl Wish {
         if !asked || is_plain {
             return None;
         }
-        Some(Self { protocol: protocol.clone(), extended: false, client: hyper::upgrade::on(request) })
+        let protocol = protocol.clone();
+        Some(Self { protocol, extended: false, client: Client::Connection(hyper::upgrade::on(request)) })
     }
 
     /// Rules see the GET that it would be over HTTP/1.1.
@@ -86,7 +103,7 @@ pub(super) async fn forward(
     } else {
         upgrade(exchange, parts, &to, lease.address, &wish)
     };
-    let (mut response, hold) = line.send(request).await?;
+    let (mut response, mut hold) = line.send(request).await?;
     exchange.answered();
     let agreed = if extended { StatusCode::OK } else { StatusCode::SWITCHING_PROTOCOLS };
     if response.status() != agreed {
@@ -97,9 +114,11 @@ pub(super) async fn forward(
         let download = Download::new(incoming, hold, lease, exchange, None);
         return Ok(Response::from_parts(head, Body::Download(Box::new(download))));
     }
-    let backend = hyper::upgrade::on(&mut response);
+    let upgrade = (!extended).then(|| hyper::upgrade::on(&mut response));
+    let (head, incoming) = response.into_parts();
+    let stream = incoming.into_stream().zip(hold.take_out());
     let mut answer = Response::new(Body::Empty);
-    *answer.headers_mut() = std::mem::take(response.headers_mut());
+    *answer.headers_mut() = head.headers;
     let agreed = hop::strip_response(answer.headers_mut());
     if wish.extended {
         answer.headers_mut().remove(ACCEPT);
@@ -114,7 +133,11 @@ pub(super) async fn forward(
     let exchange = Rc::clone(exchange);
     tokio::task::spawn_local(async move {
         let _held = (hold, lease);
-        if let (Ok(client), Ok(backend)) = (wish.client.await, backend.await) {
+        let backend = match upgrade {
+            Some(upgrade) => upgrade.await.ok().map(End::connection),
+            None => stream.map(|(frames, out)| End::stream(frames, out)),
+        };
+        if let (Some(client), Some(backend)) = (wish.client.end().await, backend) {
             let time = exchange.home.kit.bounds().idle_time;
             let ending = relay(&exchange, client, backend, time).await;
             exchange.ends(ending, None);
@@ -198,9 +221,9 @@ async fn disallowed(exchange: &Exchange) {
 }
 
 /// Carries bytes both ways until both have ended, one breaks, nothing moves for too long, or the connection must end.
-async fn relay(exchange: &Exchange, client: Upgraded, backend: Upgraded, time: Duration) -> Ending {
-    let (mut from_client, mut to_client) = tokio::io::split(TokioIo::new(client));
-    let (mut from_backend, mut to_backend) = tokio::io::split(TokioIo::new(backend));
+async fn relay(exchange: &Exchange, client: End, backend: End, time: Duration) -> Ending {
+    let (mut from_client, mut to_client) = tokio::io::split(client);
+    let (mut from_backend, mut to_backend) = tokio::io::split(backend);
     let active = std::cell::Cell::new(tokio::time::Instant::now());
     let up = async {
         let mut buffer = vec![0; BUFFER];

@@ -88,7 +88,7 @@ impl<'a> Passage<'a> {
     #[must_use]
     pub fn new(parts: &Parts, https: bool, local: SocketAddr, matched: Option<&'a PathMatch>) -> Self {
         let upgrade = parts.headers.contains_key(header::UPGRADE)
-            || parts.extensions.get::<hyper::ext::Protocol>().is_some();
+            || parts.extensions.get::<h2::ext::Protocol>().is_some();
         Self { https, local, matched, upgrade, target: parts.uri.clone(), cors: None }
     }
 

@@ -1,28 +1,27 @@
 //! From a backend to a connection with one of its endpoints: one that is there, or a new one; another endpoint where
 //! one refuses or keeps silent.
 
-use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use hyper::client::conn::{http1, http2};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
 use tidegate_plan::Reason;
 use tidegate_proxy::{Bounds, Ending, Lease, TlsTo};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
-use super::h2::{Peer, Shared};
+use super::h2::Connection;
 use super::pools::Pool;
 use super::stream::Stream;
 use super::{Destination, Line, Reached, Speaks, Unsent, h1};
 use crate::body::Upload;
+use crate::client::HEADERS_AT_HAND;
 use crate::engine::Home;
-use crate::local::Local;
 
 /// A third of the time for all is what one endpoint has, as long as there is another to ask.
 const SHARE: u32 = 3;
@@ -148,11 +147,11 @@ async fn made(
             }
         },
     };
-    let begun = match to.speaks {
-        Speaks::Http1 => http1_line(stream, pool).await,
-        Speaks::Http2 => http2_line(stream, &pool).await,
-    };
-    begun.map_err(|error| failure(Ending::BackendReset, &super::cause(&error)))
+    let broken = |error: &dyn std::error::Error| failure(Ending::BackendReset, &super::cause(error));
+    match to.speaks {
+        Speaks::Http1 => http1_line(stream, pool, bounds.header_count).await.map_err(|error| broken(&error)),
+        Speaks::Http2 => http2_line(stream, &pool).await.map_err(|error| broken(&error)),
+    }
 }
 
 fn patience(bounds: &Bounds, to: &Destination) -> Duration {
@@ -177,10 +176,14 @@ async fn encrypted(
     Ok(stream)
 }
 
-async fn http1_line(stream: Stream, pool: Rc<Pool>) -> hyper::Result<Line> {
+async fn http1_line(stream: Stream, pool: Rc<Pool>, headers: usize) -> hyper::Result<Line> {
     let mut builder = http1::Builder::new();
-    // Headers are as many as hyper has room for at hand, a hundred: for more it would allocate with each answer.
     builder.max_buf_size(256 * 1024);
+    // As many as a request may have, and no fewer than hyper has room for at hand: for more it allocates with each
+    // answer.
+    if headers > HEADERS_AT_HAND {
+        builder.max_headers(headers);
+    }
     let (sender, connection) = builder.handshake::<_, Upload>(TokioIo::new(stream)).await?;
     tokio::task::spawn_local(connection.with_upgrades());
     let mut line = h1::Checkout::fresh(sender, pool);
@@ -188,41 +191,14 @@ async fn http1_line(stream: Stream, pool: Rc<Pool>) -> hyper::Result<Line> {
     Ok(Line::Http1(line))
 }
 
-async fn http2_line(stream: Stream, pool: &Rc<Pool>) -> hyper::Result<Line> {
-    let mut builder = http2::Builder::new(Local);
-    builder
-        .timer(TokioTimer::new())
-        .initial_max_send_streams(Peer::UNTOLD)
-        .initial_stream_window_size(256 * 1024)
-        .initial_connection_window_size(1024 * 1024)
-        .max_send_buf_size(256 * 1024)
-        .max_header_list_size(256 * 1024)
-        .keep_alive_interval(Duration::from_secs(30))
-        .keep_alive_timeout(Duration::from_secs(10));
-    let (sender, connection) = builder.handshake::<_, Upload>(TokioIo::new(stream)).await?;
-    let peer = Peer::new();
-    let told = Rc::clone(&peer);
-    tokio::task::spawn_local(async move {
-        let mut connection = pin!(connection);
-        loop {
-            let polled = poll_fn(|context| {
-                let polled = connection.as_mut().poll(context);
-                let tunnels = connection.is_extended_connect_protocol_enabled();
-                told.says(connection.current_max_send_streams(), tunnels);
-                polled
-            });
-            tokio::select! {
-                biased;
-                _ = polled => break,
-                () = told.is_asked() => {}
-            }
-        }
-        told.ends();
-    });
-    if pool.is_closed() {
-        return Ok(Line::Http2(Shared::alone(sender, peer)));
+async fn http2_line(stream: Stream, pool: &Rc<Pool>) -> Result<Line, h2::Error> {
+    let connection = Connection::begin(stream).await?;
+    let line = Line::Http2(super::h2::Stream::new(&connection));
+    // One whose pool is closed is for this request alone.
+    if !pool.is_closed() {
+        pool.shared.add(connection);
     }
-    Ok(Line::Http2(pool.shared.add(sender, peer)))
+    Ok(line)
 }
 
 fn failure(ending: Ending, detail: &str) -> Unsent {

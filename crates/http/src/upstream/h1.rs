@@ -2,11 +2,16 @@
 
 use std::cell::RefCell;
 use std::future::poll_fn;
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use http::{HeaderMap, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::SendRequest;
 
+use super::heard::Heard;
 use super::pools::Pool;
 use crate::body::Upload;
 
@@ -16,19 +21,39 @@ pub(super) struct Idle(RefCell<Vec<Resting>>);
 
 struct Resting {
     sender: SendRequest<Upload>,
+    heard: Heard,
     since: Instant,
 }
 
 /// A connection in use.
 pub(crate) struct Checkout {
-    pub(super) sender: SendRequest<Upload>,
+    sender: SendRequest<Upload>,
+    heard: Heard,
     pub(super) was_used: bool,
     pool: Rc<Pool>,
 }
 
 impl Checkout {
     pub(super) fn fresh(sender: SendRequest<Upload>, pool: Rc<Pool>) -> Self {
-        Self { sender, was_used: false, pool }
+        Self { sender, heard: Heard::default(), was_used: false, pool }
+    }
+
+    /// Sends the request, and tells what comes before its answer, where somebody wants to know.
+    pub(super) async fn send(
+        &mut self,
+        mut request: Request<Upload>,
+        early: Option<impl Fn(StatusCode, HeaderMap)>,
+    ) -> Result<Response<Incoming>, TrySendError<Request<Upload>>> {
+        let Some(early) = early else { return self.sender.try_send_request(request).await };
+        self.heard.listen(&mut request);
+        let mut answer = pin!(self.sender.try_send_request(request));
+        poll_fn(|context| {
+            while let Some((status, headers)) = self.heard.next(context) {
+                early(status, headers);
+            }
+            answer.as_mut().poll(context)
+        })
+        .await
     }
 
     /// Whether it will take a request, now or in a moment: what was read last may not be digested yet.
@@ -37,9 +62,9 @@ impl Checkout {
     }
 
     pub(super) fn release(self) {
-        let Self { sender, pool, .. } = self;
+        let Self { sender, heard, pool, .. } = self;
         if !sender.is_closed() && !pool.is_closed() {
-            pool.idle.rest(sender, pool.most_idle);
+            pool.idle.rest(sender, heard, pool.most_idle);
         }
     }
 }
@@ -48,18 +73,18 @@ impl Idle {
     /// The one used last: those at the other end may rest until they are not needed any more.
     pub(super) fn take(&self, pool: &Rc<Pool>) -> Option<Checkout> {
         let mut all = self.0.borrow_mut();
-        while let Some(resting) = all.pop() {
-            if !resting.sender.is_closed() {
-                return Some(Checkout { sender: resting.sender, was_used: true, pool: Rc::clone(pool) });
+        while let Some(Resting { sender, heard, .. }) = all.pop() {
+            if !sender.is_closed() {
+                return Some(Checkout { sender, heard, was_used: true, pool: Rc::clone(pool) });
             }
         }
         None
     }
 
-    fn rest(&self, sender: SendRequest<Upload>, most: usize) {
+    fn rest(&self, sender: SendRequest<Upload>, heard: Heard, most: usize) {
         let mut all = self.0.borrow_mut();
         if all.len() < most {
-            all.push(Resting { sender, since: Instant::now() });
+            all.push(Resting { sender, heard, since: Instant::now() });
         }
     }
 

@@ -4,19 +4,21 @@
 mod connect;
 mod h1;
 mod h2;
+mod heard;
 mod pools;
 mod stream;
 
 use std::sync::Arc;
 
-use http::{Request, Response};
-use hyper::body::Incoming;
+use ::h2::SendStream;
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response, StatusCode};
 use tidegate_plan::{ObjectName, Protocol};
 use tidegate_proxy::{Backend, Ending, Lease, TlsTo};
 
 pub(crate) use self::connect::{reach, reach_any};
 pub(crate) use self::pools::Pools;
-use crate::body::Upload;
+use crate::body::{Incoming, Upload};
 
 /// Where a request is to go, apart from which endpoint it is.
 #[derive(Clone, Debug)]
@@ -81,29 +83,56 @@ impl Line {
     }
 
     pub(crate) async fn send(self, request: Request<Upload>) -> Result<(Response<Incoming>, Hold), Unsent> {
+        self.send_and_hear(request, None::<fn(StatusCode, HeaderMap)>).await
+    }
+
+    /// The same where somebody wants to know what the backend says before its answer.
+    pub(crate) async fn send_hearing(
+        self,
+        request: Request<Upload>,
+        early: impl Fn(StatusCode, HeaderMap),
+    ) -> Result<(Response<Incoming>, Hold), Unsent> {
+        self.send_and_hear(request, Some(early)).await
+    }
+
+    async fn send_and_hear(
+        self,
+        request: Request<Upload>,
+        early: Option<impl Fn(StatusCode, HeaderMap)>,
+    ) -> Result<(Response<Incoming>, Hold), Unsent> {
         let was_used = self.was_used();
-        let (result, hold) = match self {
-            Self::Http1(mut line) => (line.sender.try_send_request(request).await, Self::Http1(line)),
-            Self::Http2(mut line) => (line.sender().try_send_request(request).await, Self::Http2(line)),
-        };
-        match result {
-            Ok(response) => Ok((response, Hold(hold))),
-            Err(mut error) => {
-                let request = error.take_message().map(Box::new);
-                let error = error.into_error();
-                let ending = if error.is_parse() || error.is_parse_too_large() {
-                    Ending::BackendInvalid
-                } else {
-                    Ending::BackendReset
-                };
-                let rejected = is_rejection(&error);
-                Err(Unsent { ending, detail: cause(&error).into(), request, was_used, rejected })
-            }
+        match self {
+            Self::Http1(mut line) => match line.send(request, early).await {
+                Ok(response) => Ok((response.map(Incoming::Http1), Hold(Self::Http1(line)))),
+                Err(mut error) => {
+                    let request = error.take_message().map(Box::new);
+                    let error = error.into_error();
+                    let is_invalid = error.is_parse() || error.is_parse_too_large();
+                    let ending = if is_invalid { Ending::BackendInvalid } else { Ending::BackendReset };
+                    let detail = cause(&error).into();
+                    Err(Unsent { ending, detail, request, was_used, rejected: false })
+                }
+            },
+            Self::Http2(mut line) => match line.send(request, early).await {
+                Ok(response) => Ok((response, Hold(Self::Http2(line)))),
+                Err(h2::Unanswered { error, request }) => {
+                    let (detail, rejected) = (cause(&error).into(), is_rejection(&error));
+                    Err(Unsent { ending: Ending::BackendReset, detail, request, was_used, rejected })
+                }
+            },
         }
     }
 }
 
 impl Hold {
+    /// The way out of a tunnel that is a stream among others.
+    pub(crate) fn take_out(&mut self) -> Option<SendStream<Bytes>> {
+        match &mut self.0 {
+            Line::Http1(_) => None,
+            Line::Http2(line) => line.take_out(),
+        }
+    }
+
     /// The answer was read to its end, and the request sent to its own.
     pub(crate) fn release(self) {
         // A stream of HTTP/2 gives itself back.
@@ -120,23 +149,16 @@ impl std::fmt::Debug for Hold {
 }
 
 /// Whether HTTP/2 says that the backend did nothing with the request: it refused the stream, or is going away.
-fn is_rejection(error: &hyper::Error) -> bool {
-    let mut source = std::error::Error::source(error);
-    while let Some(inner) = source {
-        if let Some(error) = inner.downcast_ref::<::h2::Error>() {
-            let refused = error.is_reset() && error.reason() == Some(::h2::Reason::REFUSED_STREAM);
-            // Streams that a GOAWAY has among those that were taken do not get it for an answer.
-            return refused || error.is_go_away() && error.is_remote();
-        }
-        source = inner.source();
-    }
-    false
+fn is_rejection(error: &::h2::Error) -> bool {
+    let refused = error.is_reset() && error.reason() == Some(::h2::Reason::REFUSED_STREAM);
+    // Streams that a GOAWAY has among those that were taken do not get it for an answer.
+    refused || error.is_go_away() && error.is_remote()
 }
 
-/// The innermost reason of an error of hyper, without a word of the peer.
-pub(crate) fn cause(error: &hyper::Error) -> String {
+/// The innermost reason of an error, without a word of the peer.
+pub(crate) fn cause(error: &dyn std::error::Error) -> String {
     let mut words = error.to_string();
-    let mut source = std::error::Error::source(error);
+    let mut source = error.source();
     while let Some(inner) = source {
         words = inner.to_string();
         source = inner.source();

@@ -72,9 +72,21 @@ fn heads_have_bounds() {
     }
 }
 
-/// With the bounds that nobody has changed, and those of answers, which nobody can change.
+/// Answers may have as many as requests.
 #[test]
-fn a_hundred_headers_are_enough() {
+fn headers_are_as_many_as_the_bound_says() {
+    for (most, of_backends) in [(20, 100), (100, 100), (300, 300)] {
+        let (gate, _) = many_headers(Bounds { header_count: most, ..Bounds::default() });
+        // Length and date come with them.
+        for (count, status) in [(of_backends - 2, 200), (of_backends - 1, 502)] {
+            assert_eq!(get(gate.address(), &format!("/{count}")).status, status, "{count}");
+        }
+        gate.line(&["ending=\"backend_invalid\""]);
+    }
+}
+
+/// A backend that answers with as many headers as its path says.
+fn many_headers(bounds: Bounds) -> (Gate, backend::Served) {
     let served = backend::answering(Speaks::Http1, |request, _| {
         let count: usize = request.uri().path()[1..].parse().unwrap();
         let mut response = Response::new(Full::new(Bytes::from_static(b"many")));
@@ -83,16 +95,16 @@ fn a_hundred_headers_are_enough() {
         }
         response
     });
-    let mut gate = Gate::with(Bounds::default(), 1);
+    let mut gate = Gate::with(bounds, 1);
     let id = gate.backend("a", &[served.port]);
     gate.route("web", vec![rule("/", &id)]);
-    let gate = gate.serving();
-    // Length and date come with them.
-    for (count, status) in [(98, 200), (99, 502)] {
-        let answer = get(gate.address(), &format!("/{count}"));
-        assert_eq!(answer.status, status, "{count}");
-    }
-    gate.line(&["ending=\"backend_invalid\""]);
+    (gate.serving(), served)
+}
+
+/// With the bounds that nobody has changed.
+#[test]
+fn a_hundred_headers_are_enough() {
+    let (gate, _) = many_headers(Bounds::default());
     // The backend has no room for more either, and is told five things of the client.
     for (count, status) in [(94, 200), (100, 431)] {
         let many: String = (0..count).map(|number| format!("x-{number}: 1\r\n")).collect();
@@ -127,13 +139,18 @@ fn ambiguous_requests_are_refused() {
 fn what_is_no_request_is_counted_with_its_reason() {
     let (gate, _) = gate(Bounds { header_size: 8192, ..Bounds::default() });
     let long = format!("GET / HTTP/1.1\r\nHost: a.test\r\nx: {}\r\n\r\n", "y".repeat(90_000));
-    for (text, status, reason) in [
-        ("GET / HTTP/1.1\r\nHost: a.test\r\nbad header: 1\r\n\r\n", 400, "request_invalid"),
-        (&long, 431, "request_too_large"),
+    let words = ["400: the head of the request cannot be read\n", "431 Request Header Fields Too Large\n"];
+    for (text, status, reason, words) in [
+        ("GET / HTTP/1.1\r\nHost: a.test\r\nbad header: 1\r\n\r\n", 400, "request_invalid", words[0]),
+        (&long, 431, "request_too_large", words[1]),
     ] {
         let mut connection = Connection::to(gate.address());
         assert_eq!(connection.get("/").status, 200);
-        assert_eq!(connection.ask(text).status, status);
+        let answer = connection.ask(text);
+        assert_eq!((answer.status, answer.body.as_str()), (status, words));
+        assert_eq!(answer.header("x-tidegate-reason"), Some(reason));
+        assert_eq!(answer.header("connection"), Some("close"));
+        assert_eq!(answer.head.matches("content-length").count(), 1, "{}", answer.head);
         assert!(connection.rest().is_empty());
         let line = gate.line(&[&format!("ending=\"{reason}\"")]);
         assert!(line.contains("detail="), "{line}");
@@ -142,6 +159,31 @@ fn what_is_no_request_is_counted_with_its_reason() {
     }
     assert_eq!(gate.metric("tidegate_requests_total{code=\"4xx\"}"), 2.0);
     assert_eq!(gate.metric("tidegate_requests_total{code=\"2xx\"}"), 2.0);
+}
+
+/// The parser's answers are told from others by when they come, also from one that looks the same.
+#[test]
+fn the_parser_has_its_words_behind_any_answer() {
+    let served = backend::answering(Speaks::Http1, |_, _| {
+        let mut response = Response::new(Full::new(Bytes::new()));
+        *response.status_mut() = http::StatusCode::BAD_REQUEST;
+        response
+    });
+    let mut gate = Gate::with(Bounds::default(), 1);
+    let id = gate.backend("a", &[served.port]);
+    gate.route("web", vec![rule("/", &id)]);
+    let gate = gate.serving();
+    let mut connection = Connection::to(gate.address());
+    connection
+        .send(&format!("{}\x01 / HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n".repeat(5)));
+    for _ in 0..5 {
+        let answer = connection.answer().unwrap();
+        assert_eq!((answer.status, answer.body.as_str()), (400, ""));
+        assert_eq!(answer.header("x-tidegate-reason"), None);
+    }
+    let answer = connection.answer().unwrap();
+    assert_eq!((answer.status, answer.header("x-tidegate-reason")), (400, Some("request_invalid")));
+    assert!(connection.rest().is_empty());
 }
 
 /// A request that is under way when its route changes goes on; the next takes the new plan on the same connection.

@@ -9,6 +9,7 @@ mod gate;
 
 mod auth;
 mod connections;
+mod early;
 mod filters;
 mod grpc;
 mod matching;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use aws_lc_rs::hmac;
 use k8s_openapi::api::core::v1::Service;
 use kube::api::Api;
 use tidegate_link::{Event, Limits, Publisher, Reports, Server};
@@ -13,6 +14,7 @@ use tokio::net::TcpListener;
 
 use super::{Controller, told};
 use crate::authority::{self, Keeping, SessionRoot};
+use crate::issuing::Shown;
 use crate::settings::LinkAddress;
 use crate::tokens::Reviews;
 
@@ -40,6 +42,21 @@ pub(super) struct Published {
     pub(super) needed: u64,
     pub(super) plan: Plan,
     settings: DataPlaneSettings,
+    /// What CAs are to be shown, each since which version.
+    challenges: Vec<(Shown, u64)>,
+}
+
+impl Published {
+    /// Since which version this is shown.
+    pub(super) fn shown_since(&self, shown: &Shown) -> Option<u64> {
+        self.challenges.iter().find(|(one, _)| one == shown).map(|(_, since)| *since)
+    }
+}
+
+impl Term {
+    pub(super) fn seal(&self) -> hmac::Key {
+        self.sessions.seal()
+    }
 }
 
 /// The next word of a data plane; waits for ever where there is no link.
@@ -67,6 +84,7 @@ impl Controller {
         self.leads_since = leads.then(Instant::now);
         self.has_taken_over = false;
         self.dirty.everything = true;
+        self.stop_issuing().await;
         if leads {
             self.open_link().await;
         } else if let Some(term) = self.term.take() {
@@ -214,6 +232,7 @@ impl Controller {
                     || affected.contains(*gateway)
                     || !self.published.contains_key(*gateway)
                     || self.settings_changed(gateway)
+                    || self.challenges_changed(gateway)
             })
             .cloned()
             .collect();
@@ -252,13 +271,21 @@ impl Controller {
             .is_some_and(|(asked, published)| published.settings != self.plane_settings(gateway, asked))
     }
 
+    fn challenges_changed(&self, gateway: &ObjectName) -> bool {
+        let shown = self.certificates.challenges_of(gateway);
+        let published = self.published.get(gateway);
+        published.is_some_and(|published| !published.challenges.iter().map(|(one, _)| one).eq(&shown))
+    }
+
     fn plane_settings(&self, gateway: &ObjectName, asked: &Infrastructure) -> DataPlaneSettings {
         let sessions = self.term.as_ref().map(|term| &term.sessions);
         told::settings(asked, sessions.and_then(|sessions| sessions.of_gateway(gateway, &asked.uid)))
     }
 
     /// Publishes a plan where it differs from the last one.
-    fn tell(&mut self, gateway: &ObjectName, plan: Plan) -> bool {
+    fn tell(&mut self, gateway: &ObjectName, mut plan: Plan) -> bool {
+        let shown = self.certificates.challenges_of(gateway);
+        shown.iter().for_each(|one| one.put_into(&mut plan));
         let asked = self.translator.translation().infrastructure.get(gateway);
         let settings = asked.map(|asked| self.plane_settings(gateway, asked)).unwrap_or_default();
         let before = self.published.get(gateway);
@@ -268,7 +295,9 @@ impl Controller {
         let version = before.map_or(0, |before| before.version) + 1;
         let same_listeners = before.is_some_and(|before| listening(&before.plan).eq(listening(&plan)));
         let needed = before.filter(|_| same_listeners).map_or(version, |before| before.needed);
-        self.put(gateway, Published { version, needed, plan, settings });
+        let since = |one: &Shown| before.and_then(|before| before.shown_since(one)).unwrap_or(version);
+        let challenges = shown.into_iter().map(|one| (one.clone(), since(&one))).collect();
+        self.put(gateway, Published { version, needed, plan, settings, challenges });
         true
     }
 
@@ -284,7 +313,8 @@ impl Controller {
             }
         }
         let (version, needed, settings) = (before.version + 1, before.needed, before.settings.clone());
-        self.put(gateway, Published { version, needed, plan, settings });
+        let challenges = before.challenges.clone();
+        self.put(gateway, Published { version, needed, plan, settings, challenges });
     }
 
     fn put(&mut self, gateway: &ObjectName, published: Published) {

@@ -1,6 +1,7 @@
 //! The controller: changes come in, and in turns plan, statuses and data planes are brought in line with them.
 
 mod cert_manager;
+mod issue;
 mod link;
 mod takeover;
 mod told;
@@ -21,6 +22,7 @@ use tidegate_translate::{Change, Delta, Settings as TranslateSettings, Translato
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
+use self::issue::{Certificates, News};
 use self::link::{Published, Term};
 use crate::certmanager;
 use crate::crds::{self, Crds};
@@ -31,7 +33,7 @@ use crate::lease::Election;
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::nodes::Nodes;
-use crate::planes::{Keeper, Planes};
+use crate::planes::{Allotment, Keeper, Planes};
 use crate::settings::{ADMIN_PORT, HEALTH_PORT, Settings};
 use crate::status::{StatusWriter, Statuses};
 use crate::tokens::Accounts;
@@ -105,8 +107,10 @@ pub async fn run(
     let translate = TranslateSettings {
         controller_name: Arc::clone(&settings.controller_name),
         reserved_ports: vec![ADMIN_PORT, HEALTH_PORT],
+        issuer: settings.issuing.as_ref().and_then(|issuing| issuing.default.clone()),
         ..TranslateSettings::cluster()
     };
+    let controller_name = Arc::clone(&settings.controller_name);
     let controller = Controller {
         client,
         settings,
@@ -116,8 +120,9 @@ pub async fn run(
         events,
         sightings,
         translator: Translator::new(translate),
-        data: Data::default(),
+        data: Data::new(Arc::clone(&controller_name)),
         nodes: Nodes::default(),
+        pool: Allotment::new(),
         watches: BTreeMap::new(),
         statuses,
         planes,
@@ -139,6 +144,7 @@ pub async fn run(
         published: BTreeMap::new(),
         reports: BTreeMap::new(),
         served: BTreeMap::new(),
+        certificates: Certificates::default(),
         dirty: Dirty::default(),
     };
     controller.live(seen, crds, leading, stop).await;
@@ -158,6 +164,8 @@ struct Controller {
     translator: Translator,
     data: Data,
     nodes: Nodes,
+    /// Addresses of Gateways that have theirs out of a pool.
+    pool: Allotment,
     watches: BTreeMap<Kind, Watching>,
     statuses: Statuses,
     planes: Planes,
@@ -187,6 +195,7 @@ struct Controller {
     reports: BTreeMap<ObjectName, BTreeMap<String, Report>>,
     /// Statuses of Gateways and ListenerSets with what data planes said.
     served: BTreeMap<ObjectKey, Arc<Status>>,
+    certificates: Certificates,
     dirty: Dirty,
 }
 
@@ -203,6 +212,8 @@ struct Dirty {
     all_gateways: bool,
     /// What data planes are made of: their link, the CA.
     all_planes: bool,
+    /// What CAs are to be shown.
+    challenges: bool,
     everything: bool,
 }
 
@@ -214,6 +225,7 @@ enum Event {
     LinkEnded,
     Services,
     CertManager,
+    Certificates(News),
     Heartbeat,
     Stop,
 }
@@ -239,6 +251,7 @@ impl Controller {
                 event = link::next(&mut self.term) => event.map_or(Event::LinkEnded, Event::Link),
                 () = services.notified() => Event::Services,
                 () = cert_manager.notified() => Event::CertManager,
+                news = issue::next(&mut self.certificates) => Event::Certificates(news),
                 Some(sighting) = seen.recv() => Event::Sighting(sighting),
                 _ = heartbeat.tick() => Event::Heartbeat,
             };
@@ -258,6 +271,7 @@ impl Controller {
                 Event::LinkEnded => self.term = None,
                 Event::Services => self.dirty.all_gateways = true,
                 Event::CertManager => self.dirty.gateways.extend(self.cert_manager.gateways()),
+                Event::Certificates(news) => self.certificates_changed(news),
                 Event::Sighting(sighting) => {
                     self.take(sighting);
                     self.gather(&mut seen).await;
@@ -265,6 +279,7 @@ impl Controller {
                 Event::Heartbeat => self.beat().await,
             }
             self.turn().await;
+            self.settle_challenges();
         }
         self.lead(false).await;
         for (_, watching) in std::mem::take(&mut self.watches) {
@@ -291,12 +306,20 @@ impl Controller {
     fn take(&mut self, sighting: Sighting) {
         match sighting {
             Sighting::Object(seen) => self.see(*seen),
-            Sighting::Data(key, version) => self.data.seen(key, version),
+            Sighting::Data(key, version, mark) => {
+                if key.kind == Kind::Secret {
+                    self.certificates.sighted(&key.name, Some(&version));
+                }
+                self.data.seen(key, version, mark.as_ref());
+            }
             Sighting::Gone(key) => {
                 if kinds::has_status(key.kind) {
                     self.statuses.observe(&key, None);
                 }
                 self.unread.remove(&key);
+                if key.kind == Kind::Secret {
+                    self.certificates.sighted(&key.name, None);
+                }
                 if matches!(key.kind, Kind::Secret | Kind::ConfigMap) {
                     self.changes.extend(self.data.gone(&key));
                 } else {

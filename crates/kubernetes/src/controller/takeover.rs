@@ -42,7 +42,7 @@ impl Controller {
 
     /// Notes whether the statuses of a Gateway and its ListenerSets stay as they are for now.
     pub(super) fn leave_alone(&mut self, gateway: &ObjectName) -> bool {
-        let leave = self.is_taking_over(gateway);
+        let leave = self.is_taking_over(gateway) || self.awaits_certificates(gateway);
         let sets = self.translator.resources().listener_sets_of(gateway);
         let sets = sets.map(|set| ObjectKey { kind: Kind::ListenerSet, name: set.meta.object_name() });
         let keys: Vec<_> = sets.chain([ObjectKey { kind: Kind::Gateway, name: gateway.clone() }]).collect();

@@ -15,7 +15,8 @@ use tidegate_translate::{Change, Delta};
 use super::{Controller, Dirty};
 use crate::kinds;
 use crate::planes::{
-    Addresses, MAX_ADDRESSES, Plane, Reached, Wanted, Way, addresses, exposures, plane_name,
+    Addresses, Claim, MAX_ADDRESSES, Plane, Reached, Wanted, Way, addresses, allot, exposures, plane_name,
+    ranges,
 };
 use crate::programmed::Serving;
 use crate::status::has_entries_of;
@@ -49,6 +50,9 @@ impl Controller {
         let mut delta = std::mem::take(&mut self.pending);
         join(&mut delta, self.translate().await);
         self.tell_notes(&delta);
+        if !delta.infrastructure.is_empty() || self.dirty.everything {
+            self.allot_addresses();
+        }
         let mut dirty = std::mem::take(&mut self.dirty);
         let mut touched = std::mem::take(&mut self.touched);
         let is_idle = delta.is_empty() && touched.is_empty() && !dirty.is_any();
@@ -65,6 +69,7 @@ impl Controller {
             if changed || dirty.everything {
                 dirty.gateways.extend(self.ask_cert_manager());
             }
+            self.issue(&delta, !republished.is_empty(), dirty.everything);
             self.programme(&delta, &dirty, &republished, &mut touched);
             if dirty.everything {
                 touched.extend(self.translator.translation().statuses.keys().cloned());
@@ -241,14 +246,19 @@ impl Controller {
             asked_addresses: asked,
         };
         let before = |key: &ObjectKey| self.served.get(key).map(|status| &**status);
-        let mut all = vec![(key.clone(), Arc::new(Status::Gateway(serving.gateway(status, before(&key)))))];
+        let finished = |key: &ObjectKey, mut status: Status| {
+            self.tell_certificates(&mut status, key);
+            Arc::new(status)
+        };
+        let own = finished(&key, Status::Gateway(serving.gateway(status, before(&key))));
+        let mut all = vec![(key, own)];
         let sets = self.translator.resources().listener_sets_of(gateway);
         for set in sets {
             let key = ObjectKey { kind: Kind::ListenerSet, name: set.meta.object_name() };
             if let Some(Status::ListenerSet(status)) = translation.statuses.get(&key).map(|status| &**status)
             {
-                let status = serving.set(&key.name, status, before(&key));
-                all.push((key, Arc::new(Status::ListenerSet(status))));
+                let status = Status::ListenerSet(serving.set(&key.name, status, before(&key)));
+                all.push((key.clone(), finished(&key, status)));
             }
         }
         all
@@ -277,7 +287,8 @@ impl Controller {
         let nodes: BTreeSet<&str> =
             endpoints.iter().filter_map(|endpoint| endpoint.node_name.as_deref()).collect();
         let nodes: Vec<IpAddr> = nodes.iter().flat_map(|node| self.nodes.addresses(node)).copied().collect();
-        let reached = Reached { services: &services, pods: &ready, nodes: &nodes };
+        let pool = self.pool.get(gateway).map(Vec::as_slice);
+        let reached = Reached { services: &services, pods: &ready, nodes: &nodes, pool };
         (addresses(&exposures, asked, &reached), ready.len(), asked.addresses.len())
     }
 
@@ -290,6 +301,35 @@ impl Controller {
             ready.unwrap_or(true)
         });
         ready.collect()
+    }
+
+    /// Gives addresses out of pools to those Gateways that have one, the older first.
+    fn allot_addresses(&mut self) {
+        let mut claims = Vec::new();
+        for (gateway, asked) in &self.translator.translation().infrastructure {
+            let Some(ranges) = ranges(asked) else { continue };
+            let asked = asked.addresses.iter().filter_map(|asked| asked.ip).collect();
+            let had = match self.pool.get(gateway) {
+                Some(had) => had.clone(),
+                None => self.addresses_in_status(gateway),
+            };
+            claims.push(Claim { gateway: gateway.clone(), ranges, asked, had });
+        }
+        let gateways = &self.translator.resources().gateways;
+        claims.sort_by_key(|claim| gateways.get(&claim.gateway).map(|gateway| gateway.meta.created));
+        let pool = allot(&claims);
+        if self.pool != pool {
+            self.dirty.all_gateways = true;
+            self.pool = pool;
+        }
+    }
+
+    /// What the leader before has given: nothing else remembers it.
+    fn addresses_in_status(&self, gateway: &ObjectName) -> Vec<IpAddr> {
+        let key = ObjectKey { kind: Kind::Gateway, name: gateway.clone() };
+        let Some(status) = self.statuses.observed(&key) else { return Vec::new() };
+        let addresses = status["addresses"].as_array().into_iter().flatten();
+        addresses.filter_map(|address| address["value"].as_str()?.parse().ok()).collect()
     }
 
     /// Looks up the nodes that Gateways on node ports are reached at.
@@ -328,6 +368,10 @@ impl Controller {
 
 impl Dirty {
     fn is_any(&self) -> bool {
-        !self.gateways.is_empty() || self.all_gateways || self.all_planes || self.everything
+        !self.gateways.is_empty()
+            || self.all_gateways
+            || self.all_planes
+            || self.challenges
+            || self.everything
     }
 }

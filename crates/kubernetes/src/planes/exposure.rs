@@ -78,6 +78,8 @@ pub(crate) struct Reached<'a> {
     pub(crate) pods: &'a BTreeSet<IpAddr>,
     /// Addresses of the nodes that these are on.
     pub(crate) nodes: &'a [IpAddr],
+    /// What it has been given out of a pool, where there is one.
+    pub(crate) pool: Option<&'a [IpAddr]>,
 }
 
 pub(crate) fn addresses(
@@ -94,7 +96,10 @@ pub(crate) fn addresses(
             Way::LoadBalancer => ingress(service),
             Way::ClusterIp => cluster_ips(service),
             Way::NodePort => reached.nodes.iter().copied().map(address).collect(),
-            Way::Nodes => reached.pods.iter().copied().map(address).collect(),
+            Way::Nodes => match reached.pool {
+                Some(given) => given.iter().copied().map(address).collect(),
+                None => reached.pods.iter().copied().map(address).collect(),
+            },
         };
         let wanted: Vec<StatusAddress> = match exposure.way {
             // One Service has all addresses of nodes.
@@ -110,7 +115,10 @@ pub(crate) fn addresses(
         .map(address)
         .collect();
         if given.is_empty() && wanted.is_empty() {
-            waiting.push(exposure.service.as_str());
+            waiting.push(match reached.pool {
+                Some(_) if exposure.way == Way::Nodes => "all addresses of the pool are taken".to_owned(),
+                _ => format!("Service {} has no address yet", exposure.service),
+            });
         } else if wanted.is_empty() {
             found.extend(given);
         } else {
@@ -126,7 +134,7 @@ pub(crate) fn addresses(
         let message = format!("the Gateway cannot have these addresses: {}", unusable.join(", "));
         Some((Reason::AddressNotUsable, message))
     } else if !waiting.is_empty() {
-        Some((Reason::AddressNotAssigned, format!("Service {} has no address yet", waiting.join(", "))))
+        Some((Reason::AddressNotAssigned, waiting.join("; ")))
     } else {
         None
     };
@@ -199,7 +207,7 @@ mod tests {
         let services = exposures.iter().map(|exposure| exposure.service.as_str()).zip(services).collect();
         let nodes: Vec<IpAddr> = nodes.iter().map(|ip| ip.parse().expect("an IP")).collect();
         let pods = nodes.iter().copied().collect();
-        let reached = Reached { services: &services, pods: &pods, nodes: &nodes };
+        let reached = Reached { services: &services, pods: &pods, nodes: &nodes, pool: None };
         let addresses = addresses(&exposures, asked, &reached);
         let found = addresses.found.into_iter().map(|address| format!("{} {}", address.kind, address.value));
         (found.collect(), addresses.fault.map(|(reason, _)| reason))
@@ -305,12 +313,12 @@ mod tests {
         assert_eq!((found.len(), fault), (2, None), "{found:?}");
     }
 
-    #[test]
-    fn in_the_hosts_network_the_nodes_are_the_addresses() {
+    fn in_the_hosts_network() -> GatewayParametersSpec {
         let workload = Workload {
             kind: None,
             replicas: None,
             host_network: Some(true),
+            address_pool: None,
             resources: None,
             node_selector: BTreeMap::new(),
             tolerations: None,
@@ -318,12 +326,35 @@ mod tests {
             priority_class_name: None,
             termination_delay: None,
         };
-        let parameters = GatewayParametersSpec { workload: Some(workload), ..merged(None, None) };
+        GatewayParametersSpec { workload: Some(workload), ..merged(None, None) }
+    }
+
+    #[test]
+    fn in_the_hosts_network_the_nodes_are_the_addresses() {
+        let parameters = in_the_hosts_network();
         let wish = asked(&[], parameters.clone());
         assert_eq!(told(&wish, &[Json::Null], &["192.0.2.1", "192.0.2.2"]).0.len(), 2);
         assert_eq!(told(&wish, &[Json::Null], &[]).1, Some(Reason::AddressNotAssigned));
         let wish = asked(&[(Some("192.0.2.2"), false), (Some("192.0.2.3"), false)], parameters);
         let (found, fault) = told(&wish, &[Json::Null], &["192.0.2.1", "192.0.2.2"]);
         assert_eq!((found, fault), (vec!["IPAddress 192.0.2.2".to_owned()], Some(Reason::AddressNotUsable)));
+    }
+
+    #[test]
+    fn a_pool_takes_the_place_of_the_nodes() {
+        let parameters = in_the_hosts_network();
+        let pods = BTreeSet::from([IpAddr::from([192, 0, 2, 1])]);
+        let told = |addresses: &[(Option<&str>, bool)], given: &[IpAddr]| {
+            let wish = asked(addresses, parameters.clone());
+            let reached =
+                Reached { services: &BTreeMap::new(), pods: &pods, nodes: &[], pool: Some(given) };
+            let all = super::addresses(&exposures(&gateway(), &wish), &wish, &reached);
+            (all.found.into_iter().map(|each| each.value).collect::<Vec<_>>(), all.fault.map(|(why, _)| why))
+        };
+        let given = [IpAddr::from([198, 51, 100, 1])];
+        assert_eq!(told(&[], &given), (vec!["198.51.100.1".to_owned()], None));
+        assert_eq!(told(&[], &[]), (vec![], Some(Reason::AddressNotAssigned)));
+        let wish = &[(Some("192.0.2.1"), false)];
+        assert_eq!(told(wish, &[]), (vec![], Some(Reason::AddressNotUsable)), "a node's own is not in it");
     }
 }

@@ -6,6 +6,7 @@ mod keep;
 mod kind;
 mod names;
 mod objects;
+mod pool;
 mod scale;
 mod service;
 mod state;
@@ -14,4 +15,5 @@ pub(crate) use exposure::{Addresses, MAX_ADDRESSES, Reached, Way, addresses, exp
 pub(crate) use keep::Keeper;
 pub(crate) use names::plane as plane_name;
 pub(crate) use objects::{NAME_LABEL, Plane, ROLE, ROLE_LABEL};
+pub(crate) use pool::{Allotment, Claim, allot, ranges};
 pub(crate) use state::{Planes, Wanted};

@@ -21,6 +21,7 @@ fn settings() -> Settings {
         link: LinkAddress::Service("tidegate-link".to_owned()),
         cert_manager: false,
         link_listen: SocketAddr::from(([0, 0, 0, 0], 9443)),
+        issuing: None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! A cluster seen from outside, as kubectl sees it: for what people ask, never for the controller. It changes nothing.
 
+mod certificates;
 mod compare;
 mod planes;
 
@@ -7,6 +8,7 @@ use kube::config::KubeConfigOptions;
 use kube::{Client, Config};
 use tidegate_plan::ObjectName;
 
+pub use certificates::{certificates, ledgers, root};
 pub use compare::{Difference, Verdict, compare};
 pub use planes::{Answer, ask};
 
@@ -16,6 +18,8 @@ pub enum RemoteError {
     NoCluster(String),
     #[error("Pods of namespace {0} cannot be listed: {1}")]
     NoPods(String, #[source] kube::Error),
+    #[error("Secrets cannot be listed: {0}")]
+    NoSecrets(#[source] kube::Error),
     #[error("Gateway {0} has no data plane that runs (is it a Gateway of Tidegate's?)")]
     NoDataPlane(ObjectName),
 }

@@ -190,3 +190,35 @@ fn a_message_is_cut_at_what_the_api_server_takes() {
         Some(MAX_MESSAGE)
     );
 }
+
+#[test]
+fn conditions_of_our_own_are_told_apart_by_their_whole_name() {
+    let issued = |good: bool| {
+        let conditions = vec![condition(ConditionType::CertificatesIssued, good, 1)];
+        let listener = ListenerStatus {
+            name: "http".into(),
+            supported_kinds: Vec::new(),
+            attached_routes: 0,
+            conditions,
+        };
+        Status::Gateway(GatewayStatus {
+            addresses: Vec::new(),
+            conditions: Vec::new(),
+            listeners: vec![listener],
+            attached_listener_sets: 0,
+        })
+    };
+    let kind = "gateway.tidegate.io/CertificatesIssued";
+    let current = json!({"listeners": [{
+        "name": "http", "supportedKinds": [], "attachedRoutes": 0, "conditions": [written(kind, "False", 1, OLD)],
+    }]});
+    let fields = merged(&current, Some(&issued(true))).fields.unwrap();
+    assert_eq!(fields["listeners"][0]["conditions"], json!([written(kind, "True", 1, NOW)]));
+    assert_eq!(merged(&current, Some(&issued(false))).fields, None);
+    let without = merged(&current, Some(&gateway(true, 1))).fields.unwrap();
+    assert_eq!(
+        without["listeners"][0]["conditions"].as_array().map(Vec::len),
+        Some(1),
+        "nobody asks any more"
+    );
+}

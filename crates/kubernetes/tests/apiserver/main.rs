@@ -4,6 +4,7 @@
 //! TIDEGATE_APISERVER_BIN is a folder with `kube-apiserver` and `etcd`, TIDEGATE_CRDS one with the CRDs of Gateway API:
 //! `make integration` has both.
 
+mod issuing;
 mod plane;
 mod server;
 mod takeover;
@@ -15,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
 use serde_json::{Value as Json, json};
-use tidegate_kubernetes::{Health, LinkAddress, Log, Metrics, Settings, run};
+use tidegate_kubernetes::{Health, IssuingSettings, LinkAddress, Log, Metrics, Settings, run};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -36,6 +37,10 @@ struct Controller {
 
 impl Controller {
     async fn start(client: &Client, identity: &str) -> Self {
+        Self::start_with(client, identity, None).await
+    }
+
+    async fn start_with(client: &Client, identity: &str, issuing: Option<IssuingSettings>) -> Self {
         let link = SocketAddr::from(([127, 0, 0, 1], free_port()));
         let settings = Settings {
             controller_name: CONTROLLER.into(),
@@ -48,6 +53,7 @@ impl Controller {
             link: LinkAddress::Address(link),
             cert_manager: false,
             link_listen: link,
+            issuing,
         };
         let log = Arc::new(Mutex::new(Vec::new()));
         let lines = Arc::clone(&log);
@@ -82,7 +88,23 @@ impl Controller {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs kube-apiserver and etcd: make integration"]
 async fn a_controller_in_a_cluster() {
-    let mut server = ApiServer::start().await;
+    let (mut server, client) = cluster().await;
+
+    let first = Controller::start(&client, "first").await;
+    statuses_are_written_once_and_keep_what_others_wrote(&client).await;
+    secrets_are_read_when_somebody_refers_to_them(&client).await;
+    objects_of_data_planes_are_kept(&client).await;
+    data_planes_say_what_is_programmed(&client, &first).await;
+    a_kind_that_comes_later_is_followed(&client, &first).await;
+    a_route_that_leaves_takes_its_entries_along(&client).await;
+    server.restart().await;
+    the_api_server_may_go_for_a_while(&client).await;
+    takeover::another_replica_takes_over(&client, first).await;
+}
+
+/// An API server with what a controller expects to find.
+async fn cluster() -> (ApiServer, Client) {
+    let server = ApiServer::start().await;
     let client = server.client().await;
     let crds = PathBuf::from(std::env::var_os("TIDEGATE_CRDS").expect("TIDEGATE_CRDS names a folder"));
     apply_files(&client, &crds).await;
@@ -95,17 +117,7 @@ async fn a_controller_in_a_cluster() {
         "spec": {"controllerName": CONTROLLER},
     });
     apply(&client, &class).await;
-
-    let first = Controller::start(&client, "first").await;
-    statuses_are_written_once_and_keep_what_others_wrote(&client).await;
-    secrets_are_read_when_somebody_refers_to_them(&client).await;
-    objects_of_data_planes_are_kept(&client).await;
-    data_planes_say_what_is_programmed(&client, &first).await;
-    a_kind_that_comes_later_is_followed(&client, &first).await;
-    a_route_that_leaves_takes_its_entries_along(&client).await;
-    server.restart().await;
-    the_api_server_may_go_for_a_while(&client).await;
-    takeover::another_replica_takes_over(&client, first).await;
+    (server, client)
 }
 
 fn gateway(name: &str, spec: Json) -> Json {

@@ -1,6 +1,6 @@
 //! A data plane that says what the test has it say, over the real link, with a real token of a Pod.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,6 +23,7 @@ pub(crate) struct TestPlane {
     client: Client,
     service: String,
     fault: watch::Sender<Option<&'static str>>,
+    plan: watch::Receiver<Plan>,
     task: JoinHandle<()>,
     _files: Arc<TempDir>,
 }
@@ -46,15 +47,16 @@ impl TestPlane {
             ca,
             token,
             name: format!("{name}-1"),
-            capabilities: BTreeSet::from([Capability::Tcp]),
+            capabilities: Capability::ALL.iter().copied().collect(),
             cache: None,
         };
         let (fault, faults) = watch::channel(None);
+        let (show, plan) = watch::channel(Plan::default());
         let task = tokio::spawn(async move {
-            let mut plane = Obedient { faults };
+            let mut plane = Obedient { faults, show };
             match Link::new(options).run(&mut plane).await {}
         });
-        Self { client: client.clone(), service: name, fault, task, _files: files }
+        Self { client: client.clone(), service: name, fault, plan, task, _files: files }
     }
 
     /// What the EndpointSlice controller would write.
@@ -69,6 +71,11 @@ impl TestPlane {
             "ports": [{"name": "tcp-5434", "port": 5434, "protocol": "TCP"}],
         });
         apply(&self.client, &slice).await;
+    }
+
+    /// What it was told last.
+    pub(crate) fn plan(&self) -> Plan {
+        self.plan.borrow().clone()
     }
 
     /// From here on no listener can be opened.
@@ -109,10 +116,13 @@ async fn bound_token(client: &Client, account: &str) -> String {
 
 struct Obedient {
     faults: watch::Receiver<Option<&'static str>>,
+    show: watch::Sender<Plan>,
 }
 
 impl DataPlane for Obedient {
-    fn apply(&mut self, _plan: &Plan, _settings: &DataPlaneSettings, _changed: &Changed) {}
+    fn apply(&mut self, plan: &Plan, _settings: &DataPlaneSettings, _changed: &Changed) {
+        self.show.send_replace(plan.clone());
+    }
 
     fn listeners(&mut self, plan: &Plan) -> BTreeMap<ListenerId, Result<(), String>> {
         let state = self.faults.borrow().map_or(Ok(()), |why| Err(why.to_owned()));

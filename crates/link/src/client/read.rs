@@ -82,7 +82,7 @@ fn salvage(id: &FragmentId, content: &[u8]) -> Option<Body> {
             kept.insert("rules".to_owned(), rules);
             json!({ "route": kept })
         }
-        FragmentId::Gateway(_) | FragmentId::Backend(_) => return None,
+        FragmentId::Gateway(_) | FragmentId::Backend(_) | FragmentId::Challenge(_) => return None,
     };
     serde_json::from_value(body).ok().filter(|body: &Body| body.id() == *id)
 }

@@ -250,3 +250,38 @@ async fn many_fragments() {
     println!("one route more: {:?}", start.elapsed());
     assert_eq!(proxy.look(|seen| seen.changes.last().unwrap().fragments.len()), 2);
 }
+
+#[tokio::test]
+async fn a_challenge_is_shown_by_those_that_can_and_refused_by_others() {
+    let authority = authority();
+    let bundle = authority.certificate_pem();
+    let mut controller = Controller::start(authority).await;
+    let blob = Blob::Key(CertifiedKey { chain: vec![vec![1]], key: vec![2] });
+    let name = Hostname::parse("a.example.com").unwrap();
+    let without = plan(&gateway(), 1);
+    let mut wanted = without.clone();
+    wanted.insert(Body::Challenge(Challenge { name: name.clone(), proof: Proof::Certificate(blob.id()) }));
+    wanted.blobs.insert(blob.id(), Arc::new(blob));
+    controller.publisher.publish(version(1, &wanted));
+    let able = Start::new(controller.address, &bundle, "default/gw/able").run();
+    assert!(controller.served(1).await.refused.is_empty());
+    assert_eq!(able.look(|seen| seen.plan.clone()), wanted);
+
+    let older = Start::new(controller.address, &bundle, "default/gw/older")
+        .change(|options| _ = options.capabilities.remove(&Capability::AcmeChallenges))
+        .run();
+    let of_older = |event: &Event| match event {
+        Event::Report(report) if report.proxy == "older" && report.version == 1 => {
+            Some(report.refused.clone())
+        }
+        _ => None,
+    };
+    let refused = controller.event("a refusal", of_older).await;
+    assert_eq!(refused.keys().collect::<Vec<_>>(), [&FragmentId::Challenge(name)]);
+    assert_eq!(older.look(|seen| seen.plan.fragments.clone()), without.fragments, "all else is served");
+
+    controller.publisher.publish(version(2, &without));
+    for proxy in [able, older] {
+        proxy.until("it is over", |seen| (seen.plan == without).then_some(())).await;
+    }
+}

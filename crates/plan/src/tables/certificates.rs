@@ -3,7 +3,8 @@
 use std::fmt;
 
 use crate::tables::few::Few;
-use crate::tables::map::{Key, SharedMap, hash_bytes};
+use crate::tables::index::Index;
+use crate::tables::print::Print;
 use crate::tables::text::Text;
 use crate::{Certificate, Name, ServerTls};
 
@@ -13,9 +14,9 @@ pub struct Certificates {
     count: usize,
     /// Whether only those that name the server may be shown.
     named_only: bool,
-    exact: SharedMap<Text, Few<usize>>,
+    exact: Index<Text, Few<usize>>,
     /// By what follows the `*.`, which here stands for one label: that is how clients read certificates.
-    wildcard: SharedMap<Text, Few<usize>>,
+    wildcard: Index<Text, Few<usize>>,
 }
 
 impl Certificates {
@@ -31,7 +32,7 @@ impl Certificates {
             for name in &certificate.names {
                 let map = if name.is_wildcard() { &mut all.wildcard } else { &mut all.exact };
                 let text = Text::new(name.base());
-                match map.get_mut(text.hashed(), |key| *key == text) {
+                match map.get_mut(&text) {
                     Some(few) => few.insert(index, |a, b| a < b),
                     None => map.insert(text, Few::new(index)),
                 }
@@ -68,8 +69,8 @@ impl Certificates {
     }
 }
 
-fn find<'m>(map: &'m SharedMap<Text, Few<usize>>, name: &[u8]) -> Option<&'m Few<usize>> {
-    map.get(hash_bytes(name), |key| key.as_bytes() == name)
+fn find<'m>(map: &'m Index<Text, Few<usize>>, name: &[u8]) -> Option<&'m Few<usize>> {
+    map.get(Print::of(name), |key| key.as_bytes() == name)
 }
 
 impl fmt::Debug for Certificates {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::tables::condition::{Conditions, Expected, Unmet};
 use crate::tables::few::Few;
-use crate::tables::map::{Key, SharedMap, hash_bytes};
+use crate::tables::index::Index;
+use crate::tables::print::Print;
 use crate::tables::text::Text;
 use crate::trace::{Step, Trace};
 use crate::{
@@ -240,17 +241,17 @@ pub(crate) fn first_match<'t>(
 }
 
 /// Entries by a text that must be met word for word.
-pub(crate) type ByText = SharedMap<Text, Few<Entry>>;
+pub(crate) type ByText = Index<Text, Few<Entry>>;
 
 #[inline]
 pub(crate) fn get<'t>(map: &'t ByText, text: &[u8]) -> Option<&'t Few<Entry>> {
-    map.get(hash_bytes(text), |key| key.as_bytes() == text)
+    map.get(Print::of(text), |key| key.as_bytes() == text)
 }
 
 /// Whether the text is new.
 pub(crate) fn add(map: &mut ByText, text: &str, entry: &Entry) -> bool {
     let text = Text::new(text);
-    match map.get_mut(text.hashed(), |key| *key == text) {
+    match map.get_mut(&text) {
         Some(few) => {
             few.insert(entry.clone(), Entry::before);
             false
@@ -265,11 +266,9 @@ pub(crate) fn add(map: &mut ByText, text: &str, entry: &Entry) -> bool {
 /// Whether the text is gone altogether.
 pub(crate) fn remove(map: &mut ByText, text: &str, route: &RouteId) -> bool {
     let text = Text::new(text);
-    let emptied = map
-        .get_mut(text.hashed(), |key| *key == text)
-        .is_some_and(|few| !few.remove(|entry| entry.is_of(route)));
+    let emptied = map.get_mut(&text).is_some_and(|few| !few.remove(|entry| entry.is_of(route)));
     if emptied {
-        map.remove(text.hashed(), |key| *key == text);
+        map.remove(&text);
     }
     emptied
 }

@@ -144,7 +144,7 @@ impl More {
     fn entries(&self) -> impl Iterator<Item = &Entry> {
         let (paths, methods) = (&self.paths, &self.methods);
         let maps = [&paths.exact, &paths.prefixes, &methods.exact, &methods.services];
-        let by_text = maps.into_iter().flat_map(ByText::iter).flat_map(|(_, few)| few.iter());
+        let by_text = maps.into_iter().flat_map(ByText::values).flat_map(Few::iter);
         by_text.chain(&paths.patterns).chain(&methods.others)
     }
 }

@@ -5,12 +5,16 @@ use crate::tables::entry::{self, Entry, by_age};
 use crate::tables::few::Few;
 use crate::tables::host::Host;
 use crate::tables::names::{Change, Names};
-use crate::{Handling, Hostname, Listener, ListenerHandle, RouteHandle, RouteKind, RuleHandle};
+use crate::{Handling, Hostname, Listener, ListenerHandle, Reason, RouteHandle, RouteKind, RuleHandle};
 
+/// With all that a decision reads of the listener: the listener itself is elsewhere in memory, and a decision that
+/// does not go there is over sooner.
 #[derive(Clone)]
 pub(crate) struct ListenerTable {
     pub(crate) listener: ListenerHandle,
-    pub(crate) certificates: Certificates,
+    pub(crate) refuse: Option<Reason>,
+    /// Where it terminates TLS.
+    pub(crate) certificates: Option<Certificates>,
     pub(crate) routes: Routes,
 }
 
@@ -44,7 +48,7 @@ impl ListenerTable {
             Handling::Passthrough | Handling::Terminate(_) => Routes::Tls(Names::new()),
             Handling::Tcp | Handling::Udp => Routes::Stream(None),
         };
-        Self { certificates: certificates(&listener), routes, listener }
+        Self { refuse: listener.refuse, certificates: certificates(&listener), routes, listener }
     }
 
     /// The listener as it is now written, with the routes it has; `None` if the change is one that routes must be
@@ -53,6 +57,7 @@ impl ListenerTable {
         let same_routes = self.listener.hostname == listener.hostname
             && std::mem::discriminant(&self.listener.handling) == std::mem::discriminant(&listener.handling);
         same_routes.then(|| Self {
+            refuse: listener.refuse,
             certificates: certificates(listener),
             listener: listener.clone(),
             routes: self.routes.clone(),
@@ -131,8 +136,8 @@ impl ListenerTable {
     }
 }
 
-fn certificates(listener: &Listener) -> Certificates {
-    listener.handling.server_tls().map_or_else(Certificates::default, Certificates::new)
+fn certificates(listener: &Listener) -> Option<Certificates> {
+    listener.handling.server_tls().map(Certificates::new)
 }
 
 const fn carries(handling: &Handling, kind: RouteKind) -> bool {

@@ -7,7 +7,7 @@
 //! so that a key costs one distant read if it is there and none if it is not.
 
 use std::fmt;
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
 use foldhash::SharedSeed;
@@ -57,25 +57,10 @@ const ALL_BITS: u32 = u64::BITS;
 /// The lower bits of the hash are for tags and groups.
 const LAST_BITS: u32 = 22;
 
-/// The hash under which text is kept in every map of this process. Names come from strangers: the seed is random.
-#[inline]
-pub(crate) fn hash_bytes(bytes: &[u8]) -> u64 {
-    let mut hasher = hasher();
-    hasher.write(bytes);
-    hasher.finish()
-}
-
-/// The same for keys that are not text.
+/// The hash under which a key is kept in every map of this process. The seed is random.
 #[inline]
 pub(crate) fn hash_of(key: &impl Hash) -> u64 {
-    let mut hasher = hasher();
-    key.hash(&mut hasher);
-    hasher.finish()
-}
-
-#[inline]
-fn hasher() -> foldhash::quality::FoldHasher<'static> {
-    SeedableRandomState::with_seed(0, SharedSeed::global_random()).build_hasher()
+    SeedableRandomState::with_seed(0, SharedSeed::global_random()).hash_one(key)
 }
 
 impl<K, V> SharedMap<K, V> {

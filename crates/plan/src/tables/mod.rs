@@ -6,10 +6,12 @@ mod condition;
 mod entry;
 mod few;
 mod host;
+mod index;
 mod listener;
 mod map;
 mod names;
 mod port;
+mod print;
 mod text;
 mod update;
 

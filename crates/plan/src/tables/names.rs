@@ -3,15 +3,16 @@
 //! A lookup hashes the name once for the exact hostnames and once for each number of labels that some wildcard
 //! has: its cost does not depend on how many hostnames there are.
 
-use crate::tables::map::{Key, SharedMap, hash_bytes};
+use crate::tables::index::Index;
+use crate::tables::print::Print;
 use crate::tables::text::Text;
 use crate::{Hostname, Name};
 
 #[derive(Clone)]
 pub(crate) struct Names<V> {
-    exact: SharedMap<Text, V>,
+    exact: Index<Text, V>,
     /// By what follows the `*.`.
-    wildcard: SharedMap<Text, V>,
+    wildcard: Index<Text, V>,
     depths: Depths,
     any: Option<V>,
 }
@@ -26,7 +27,7 @@ pub(crate) enum Specificity {
 
 impl<V> Names<V> {
     pub(crate) const fn new() -> Self {
-        Self { exact: SharedMap::new(), wildcard: SharedMap::new(), depths: Depths::new(), any: None }
+        Self { exact: Index::new(), wildcard: Index::new(), depths: Depths::new(), any: None }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -67,13 +68,13 @@ impl<V> Names<V> {
 
     /// In no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &V> {
-        self.exact.iter().chain(self.wildcard.iter()).map(|(_, value)| value).chain(&self.any)
+        self.exact.values().chain(self.wildcard.values()).chain(&self.any)
     }
 }
 
 #[inline]
-fn lookup<'t, V>(map: &'t SharedMap<Text, V>, base: &[u8]) -> Option<&'t V> {
-    map.get(hash_bytes(base), |key| key.as_bytes() == base)
+fn lookup<'t, V>(index: &'t Index<Text, V>, base: &[u8]) -> Option<&'t V> {
+    index.get(Print::of(base), |key| key.as_bytes() == base)
 }
 
 impl<V: Clone> Names<V> {
@@ -95,9 +96,9 @@ impl<V: Clone> Names<V> {
         let map = if wildcard { &mut self.wildcard } else { &mut self.exact };
         let text = Text::new(hostname.base());
         let before = map.len();
-        match change(map.get_mut(text.hashed(), |key| *key == text)) {
+        match change(map.get_mut(&text)) {
             Change::Keep => {}
-            Change::Remove => map.remove(text.hashed(), |key| *key == text),
+            Change::Remove => map.remove(&text),
             Change::Set(value) => map.insert(text, value),
         }
         let after = map.len();

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::tables::few::Few;
-use crate::tables::listener::ListenerTable;
+use crate::tables::listener::{ListenerTable, Routes};
 use crate::tables::names::{Change, Names};
 use crate::{Handling, Hostname, Listener, Name};
 
@@ -161,7 +161,7 @@ impl<'t> Answering<'t> {
     /// The listener for the host of a request. A plain connection that is older than these tables never reaches an
     /// HTTPS listener that came to its port since, nor the reverse.
     pub(crate) fn by_host(&self, name: Option<&Name<'_>>, https: bool) -> Option<&'t Arc<ListenerTable>> {
-        let is_https = |listener: &Listener| matches!(listener.handling, Handling::Https(_));
+        let is_https = |table: &ListenerTable| matches!(table.routes, Routes::Http(_));
         match self.expects {
             Expects::Hello if https => self.most_specific(|site| &site.tls, name, is_https),
             Expects::Http if !https => self.most_specific(|site| &site.http, name, |_| true),
@@ -184,11 +184,11 @@ impl<'t> Answering<'t> {
         &self,
         names: impl Fn(&'t Site) -> &'t Names<Listeners>,
         name: Option<&Name<'_>>,
-        counts: impl Fn(&Listener) -> bool,
+        counts: impl Fn(&ListenerTable) -> bool,
     ) -> Option<&'t Arc<ListenerTable>> {
         let find = |site| {
             names(site).find(name, |specificity, listeners| {
-                listeners.iter().find(|table| counts(&table.listener)).map(|table| (specificity, table))
+                listeners.iter().find(|table| counts(table)).map(|table| (specificity, table))
             })
         };
         let own = find(self.site);

@@ -1,9 +1,9 @@
-//! Text as a key of a map, with the usual lengths kept in place: to compare it reads no other memory than the slot
-//! that it was found in.
+//! Text as a key of an index, with the usual lengths kept in place: most cost no block of memory of their own.
 
 use std::sync::Arc;
 
-use crate::tables::map::{Key, hash_bytes};
+use crate::tables::index::Printed;
+use crate::tables::print::Print;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Text {
@@ -36,8 +36,8 @@ impl Text {
     }
 }
 
-impl Key for Text {
-    fn hashed(&self) -> u64 {
-        hash_bytes(self.as_bytes())
+impl Printed for Text {
+    fn print(&self) -> Print {
+        Print::of(self.as_bytes())
     }
 }

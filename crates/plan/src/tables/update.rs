@@ -48,6 +48,8 @@ pub(crate) fn apply(tables: Tables, changes: impl IntoIterator<Item = Change>) -
             }
             FragmentId::Listener(id) => update.listener(id, fragment.and_then(ListenerHandle::new)),
             FragmentId::Route(id) => update.route(id, fragment.and_then(RouteHandle::new)),
+            // Answered before anything is decided.
+            FragmentId::Challenge(_) => {}
         }
     }
     update.finish()

@@ -115,7 +115,7 @@ impl<S: Stream> Session<S> {
         let (listener, treatment) = match admission {
             Admission::Http => return Ok(Treatment::Http),
             Admission::Stream { listener, rule, certificate } => {
-                self.facts.rule = Some(rule.clone());
+                self.facts.route = Some(Arc::clone(snapshot.stream(rule)?));
                 let treatment =
                     if certificate.is_some() { Treatment::Terminate } else { Treatment::PassThrough };
                 (listener, treatment)
@@ -127,15 +127,14 @@ impl<S: Stream> Session<S> {
         self.facts.place = Some(
             Place::take(serving, world.bounds.connections_per_listener).ok_or(Ending::TooManyForListener)?,
         );
-        if let Some(rule) = &self.facts.rule {
-            self.facts.backend = Some(Arc::clone(snapshot.backend(rule)?));
+        if let Some(route) = &self.facts.route {
+            self.facts.backend = Some(Arc::clone(snapshot.backend(route)?));
         }
         Ok(treatment)
     }
 
     fn refused(&mut self, refusal: &Refusal<'_>) -> Ending {
         self.facts.listener = refusal.listener.cloned();
-        self.facts.rule = refusal.rule.cloned();
         // Closed without an alert: nobody here speaks TLS for that name, and conformance takes an alert for an answer.
         Ending::Refused(refusal.reason)
     }

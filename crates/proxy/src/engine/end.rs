@@ -129,9 +129,8 @@ impl<S: Stream> End<S> {
         let bytes = match &mut self.tls {
             None => bytes,
             Some(tls) => {
-                wire.clear();
-                tls.send(bytes, wire).map_err(Broken::Tls)?;
-                wire
+                let length = tls.send(bytes, wire).map_err(Broken::Tls)?;
+                &wire[..length]
             }
         };
         if !self.out.is_empty() {

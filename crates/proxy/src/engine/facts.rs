@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use tidegate_plan::{ListenerHandle, RuleHandle, Step};
+use tidegate_plan::{ListenerHandle, Step};
 
 use crate::serving::Place;
 use crate::snapshot::Snapshot;
+use crate::stream_route::StreamRoute;
 use crate::upstream::{Backend, Lease};
 
 pub(crate) struct Facts {
@@ -22,7 +23,7 @@ pub(crate) struct Facts {
     pub(crate) listener: Option<ListenerHandle>,
     /// Among the connections of the listener.
     pub(crate) place: Option<Place>,
-    pub(crate) rule: Option<RuleHandle>,
+    pub(crate) route: Option<Arc<StreamRoute>>,
     pub(crate) backend: Option<Arc<Backend>>,
     /// The endpoint that is connected to, or was tried last.
     pub(crate) endpoint: Option<Lease>,
@@ -49,7 +50,7 @@ impl Facts {
             server_name: None,
             listener: None,
             place: None,
-            rule: None,
+            route: None,
             backend: None,
             endpoint: None,
             detail: None,
@@ -59,9 +60,9 @@ impl Facts {
 
     /// Whether the listener, the route or the backend is gone that it was decided by.
     pub(crate) fn lost(&self, snapshot: &Snapshot) -> bool {
-        match (&self.listener, &self.rule, &self.backend) {
-            (Some(listener), Some(rule), Some(backend)) => {
-                !snapshot.still_allows(&listener.id, rule, &backend.plan.id)
+        match (&self.listener, &self.route, &self.backend) {
+            (Some(listener), Some(route), Some(backend)) => {
+                !snapshot.still_allows(&listener.id, &route.rule, &backend.plan.id)
             }
             _ => false,
         }

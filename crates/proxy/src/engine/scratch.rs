@@ -14,7 +14,7 @@ pub(crate) struct Scratch {
     pub(super) read: Box<[u8]>,
     /// The same without its encryption.
     pub(super) plain: Vec<u8>,
-    /// As it goes to the other peer, where that needs encryption.
+    /// As it goes to the other peer, where that needs encryption; whoever writes it says how much it is.
     pub(super) wire: Vec<u8>,
 }
 

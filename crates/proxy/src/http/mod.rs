@@ -15,6 +15,7 @@ use tokio::net::TcpStream;
 
 pub use self::kit::HttpKit;
 pub use self::place::ConnectionPlace;
+pub(crate) use self::place::Occupied;
 pub use self::rewound::Rewound;
 
 /// What serves HTTP.

@@ -20,6 +20,31 @@ pub struct ConnectionPlace {
     worker: usize,
     facts: RefCell<Facts>,
     ending: Cell<Ending>,
+    _occupied: OneOfThem,
+}
+
+/// How many HTTP connections a worker has.
+#[derive(Default)]
+pub(crate) struct Occupied(Cell<usize>);
+
+/// Counts as one for as long as it is kept.
+pub(crate) struct OneOfThem(Rc<Occupied>);
+
+impl Occupied {
+    pub(crate) fn by_one_more(this: &Rc<Self>) -> OneOfThem {
+        this.0.set(this.0.get() + 1);
+        OneOfThem(Rc::clone(this))
+    }
+
+    pub(crate) fn is_any(&self) -> bool {
+        self.0.get() > 0
+    }
+}
+
+impl Drop for OneOfThem {
+    fn drop(&mut self) {
+        self.0.0.set(self.0.0.get() - 1);
+    }
 }
 
 impl ConnectionPlace {
@@ -28,9 +53,11 @@ impl ConnectionPlace {
         log: Option<Rc<RefCell<LogWriter>>>,
         worker: usize,
         facts: Facts,
+        occupied: OneOfThem,
     ) -> Self {
         let shared = Arc::clone(shared);
-        Self { shared, log, worker, facts: RefCell::new(facts), ending: Cell::new(Ending::Done) }
+        let (facts, ending) = (RefCell::new(facts), Cell::new(Ending::Done));
+        Self { shared, log, worker, facts, ending, _occupied: occupied }
     }
 
     /// Why the connection ends, unless that was said already. Requests have endings of their own: only a connection

@@ -18,6 +18,11 @@ impl Count {
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }
+
+    /// While nobody adds.
+    pub(super) fn clear(&self) {
+        self.0.store(0, Relaxed);
+    }
 }
 
 /// A row of counts, one for each member of a closed set.

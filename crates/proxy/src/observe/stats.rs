@@ -1,6 +1,9 @@
 //! What single listeners, routes and backends have carried, a cell for each worker.
 
+use std::sync::Arc;
+
 use super::count::{Count, Counts, PerWorker};
+use super::ledger::{Account, Ledger};
 use crate::Ending;
 
 #[derive(Debug)]
@@ -61,9 +64,9 @@ impl ListenerCell {
     }
 }
 
-/// Of a route or a backend.
-#[derive(Debug)]
-pub(crate) struct TrafficStats(PerWorker<TrafficCell>);
+/// Of a route or a backend. A clone is the same.
+#[derive(Clone, Debug)]
+pub(crate) struct TrafficStats(Account);
 
 /// One worker's share of that.
 #[derive(Debug, Default)]
@@ -75,8 +78,8 @@ pub(crate) struct TrafficCell {
 }
 
 impl TrafficStats {
-    pub(crate) fn new(workers: usize) -> Self {
-        Self(PerWorker::new(workers))
+    pub(crate) fn new(ledger: &Arc<Ledger>) -> Self {
+        Self(ledger.open())
     }
 
     #[inline]
@@ -118,6 +121,18 @@ impl TrafficCell {
         self.up.add(up);
         self.down.add(down);
     }
+
+    /// For another owner.
+    pub(super) fn clear(&self) {
+        for count in [&self.connections, &self.failures, &self.up, &self.down] {
+            count.clear();
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn connections(&self) -> u64 {
+        self.connections.get()
+    }
 }
 
 #[cfg(test)]
@@ -135,7 +150,7 @@ mod tests {
         assert_eq!((listener.connections(), listener.up(), listener.down()), (2, 20, 40));
         assert_eq!((listener.ended(Ending::Drained), listener.ended(Ending::Done)), (1, 0));
 
-        let backend = TrafficStats::new(2);
+        let backend = TrafficStats::new(&Ledger::new(2));
         backend.cell(0).connected();
         backend.cell(0).failed();
         backend.cell(1).failed();

@@ -8,6 +8,7 @@ use arc_swap::ArcSwap;
 use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use tidegate_plan::{Blob, BlobId, Challenge, Proof as Planned};
 
 use super::{provider, versions};
 
@@ -50,6 +51,21 @@ impl Challenges {
     /// Answers with this content where a CA asks the name for the file of a token.
     pub fn show_file(&self, name: &str, token: &str, content: &str) -> Result<(), String> {
         self.put(name, &Proof::File { token: token.into(), content: content.into() })
+    }
+
+    /// As a plan has it. Without its certificate, as in a plan that was kept, nothing is shown.
+    pub(crate) fn show(&self, challenge: &Challenge, blobs: &BTreeMap<BlobId, Arc<Blob>>) {
+        let name = challenge.name.as_str();
+        let shown = match &challenge.proof {
+            Planned::File { token, content } => self.show_file(name, token, content),
+            Planned::Certificate(id) => match blobs.get(id).map(AsRef::as_ref) {
+                Some(Blob::Key(key)) => self.show_certificate(name, key.chain.concat(), key.key.clone()),
+                Some(Blob::Bundle(_)) | None => Err("its certificate is not there".to_owned()),
+            },
+        };
+        if shown.is_err() {
+            self.withdraw(name);
+        }
     }
 
     pub fn withdraw(&self, name: &str) {
@@ -114,6 +130,29 @@ mod tests {
         }
         challenges.withdraw("a.example.com");
         assert_eq!(challenges.of_request("a.example.com", "/.well-known/acme-challenge/token"), None);
+    }
+
+    #[test]
+    fn what_a_plan_has_is_shown_until_it_has_it_no_more() {
+        let challenges = Challenges::default();
+        let name = tidegate_plan::Hostname::parse("a.example.com").unwrap();
+        let proof = Planned::File { token: "token".to_owned(), content: "content".to_owned() };
+        challenges.show(&Challenge { name: name.clone(), proof }, &BTreeMap::new());
+        let path = "/.well-known/acme-challenge/token";
+        assert_eq!(challenges.of_request("a.example.com", path).as_deref(), Some("content"));
+
+        let key = rcgen::KeyPair::generate().unwrap();
+        let params = rcgen::CertificateParams::new(vec!["a.example.com".to_owned()]).unwrap();
+        let chain = vec![params.self_signed(&key).unwrap().der().to_vec()];
+        let blob = Blob::Key(tidegate_plan::CertifiedKey { chain, key: key.serialize_der() });
+        let challenge = Challenge { name, proof: Planned::Certificate(blob.id()) };
+        let hello = tidegate_plan::Hello { sni: Some("a.example.com"), alpn: &[b"acme-tls/1"] };
+        challenges.show(&challenge, &BTreeMap::from([(blob.id(), Arc::new(blob))]));
+        assert!(
+            challenges.of_hello(&hello).is_some() && challenges.of_request("a.example.com", path).is_none()
+        );
+        challenges.show(&challenge, &BTreeMap::new());
+        assert!(challenges.of_hello(&hello).is_none(), "a plan that was kept has no keys");
     }
 
     #[test]

@@ -84,30 +84,43 @@ impl Codec {
         wire: &mut Vec<u8>,
     ) -> Result<(), TlsError> {
         self.check_not_failed()?;
+        let mut space = Space::behind(wire);
         let taken = match &mut self.connection {
-            Connection::Server(connection) => drive(connection, incoming, plain, wire),
-            Connection::Client(connection) => drive(connection, incoming, plain, wire),
+            Connection::Server(connection) => drive(connection, incoming, plain, &mut space),
+            Connection::Client(connection) => drive(connection, incoming, plain, &mut space),
         };
+        space.cut();
         let progress = taken.map_err(|error| self.fail(error, wire))?;
         self.peer_has_closed |= progress.peer_has_closed;
         self.carry(&incoming[progress.used..], wire)
     }
 
-    /// Encrypts into records as large as they may be.
-    pub(crate) fn send(&mut self, plain: &[u8], wire: &mut Vec<u8>) -> Result<(), TlsError> {
+    /// Encrypts into records as large as they may be, to the front of `wire`, and says how long they are. Whatever is
+    /// behind them is of earlier calls: a vector that is lent again and again need not be cleared for each.
+    pub(crate) fn send(&mut self, plain: &[u8], wire: &mut Vec<u8>) -> Result<usize, TlsError> {
         self.check_not_failed()?;
         if self.phase == Phase::Closed {
             return Err(TlsError::Closed);
         }
+        let mut space = Space::front(wire);
         let sent = match &mut self.connection {
             Connection::Server(connection) => {
-                write(connection, &mut self.carried, wire, |traffic, wire| encrypt(traffic, plain, wire))
+                write(connection, &mut self.carried, &mut space, |traffic, space| {
+                    encrypt(traffic, plain, space)
+                })
             }
             Connection::Client(connection) => {
-                write(connection, &mut self.carried, wire, |traffic, wire| encrypt(traffic, plain, wire))
+                write(connection, &mut self.carried, &mut space, |traffic, space| {
+                    encrypt(traffic, plain, space)
+                })
             }
         };
-        sent.map_err(|error| if error == TlsError::NotReady { error } else { self.fail(error, wire) })
+        let length = space.used;
+        match sent {
+            Ok(()) => Ok(length),
+            Err(TlsError::NotReady) => Err(TlsError::NotReady),
+            Err(error) => Err(self.fail(error, wire)),
+        }
     }
 
     /// Says that nothing more will be sent. The peer may go on. Does nothing before the end of the handshake, when
@@ -116,10 +129,12 @@ impl Codec {
         if self.phase != Phase::Open {
             return;
         }
+        let mut space = Space::behind(wire);
         let said = match &mut self.connection {
-            Connection::Server(connection) => write(connection, &mut self.carried, wire, close_notify),
-            Connection::Client(connection) => write(connection, &mut self.carried, wire, close_notify),
+            Connection::Server(connection) => write(connection, &mut self.carried, &mut space, close_notify),
+            Connection::Client(connection) => write(connection, &mut self.carried, &mut space, close_notify),
         };
+        space.cut();
         self.phase = said.map_or_else(Phase::Failed, |()| Phase::Closed);
     }
 
@@ -210,12 +225,41 @@ struct Progress {
     peer_has_closed: bool,
 }
 
+/// A vector that is written to. It is made longer where it must be, and only what it never had is filled with zeros.
+struct Space<'v> {
+    bytes: &'v mut Vec<u8>,
+    used: usize,
+}
+
+impl<'v> Space<'v> {
+    fn front(bytes: &'v mut Vec<u8>) -> Self {
+        Self { bytes, used: 0 }
+    }
+
+    fn behind(bytes: &'v mut Vec<u8>) -> Self {
+        Self { used: bytes.len(), bytes }
+    }
+
+    fn room(&mut self, length: usize) -> &mut [u8] {
+        let end = self.used + length;
+        if self.bytes.len() < end {
+            self.bytes.resize(end, 0);
+        }
+        &mut self.bytes[self.used..end]
+    }
+
+    /// Leaves nothing behind what was written.
+    fn cut(self) {
+        self.bytes.truncate(self.used);
+    }
+}
+
 /// Lets rustls work until it wants more input.
 fn drive(
     connection: &mut impl Records,
     incoming: &mut [u8],
     plain: &mut Vec<u8>,
-    wire: &mut Vec<u8>,
+    wire: &mut Space<'_>,
 ) -> Result<Progress, TlsError> {
     let mut progress = Progress::default();
     loop {
@@ -260,8 +304,8 @@ fn drive(
 fn write<R: Records>(
     connection: &mut R,
     carried: &mut [u8],
-    wire: &mut Vec<u8>,
-    say: impl FnOnce(WriteTraffic<'_, R::Data>, &mut Vec<u8>) -> Result<(), TlsError>,
+    wire: &mut Space<'_>,
+    say: impl FnOnce(WriteTraffic<'_, R::Data>, &mut Space<'_>) -> Result<(), TlsError>,
 ) -> Result<(), TlsError> {
     loop {
         match connection.process(carried).state? {
@@ -276,7 +320,7 @@ fn write<R: Records>(
     }
 }
 
-fn encrypt<D>(mut traffic: WriteTraffic<'_, D>, plain: &[u8], wire: &mut Vec<u8>) -> Result<(), TlsError> {
+fn encrypt<D>(mut traffic: WriteTraffic<'_, D>, plain: &[u8], wire: &mut Space<'_>) -> Result<(), TlsError> {
     const RECORD: usize = 16 * 1024;
     /// Header, explicit nonce, content type and tag; of TLS 1.2 and 1.3 the larger.
     const OVERHEAD: usize = 5 + 8 + 1 + 16;
@@ -284,56 +328,51 @@ fn encrypt<D>(mut traffic: WriteTraffic<'_, D>, plain: &[u8], wire: &mut Vec<u8>
     fill(wire, likely, |space| traffic.encrypt(plain, space))
 }
 
-fn close_notify<D>(mut traffic: WriteTraffic<'_, D>, wire: &mut Vec<u8>) -> Result<(), TlsError> {
+fn close_notify<D>(mut traffic: WriteTraffic<'_, D>, wire: &mut Space<'_>) -> Result<(), TlsError> {
     fill(wire, 64, |space| traffic.queue_close_notify(space))
 }
 
 fn fill(
-    wire: &mut Vec<u8>,
+    wire: &mut Space<'_>,
     likely: usize,
     mut write: impl FnMut(&mut [u8]) -> Result<usize, EncryptError>,
 ) -> Result<(), TlsError> {
-    let start = wire.len();
     let mut room = likely;
     loop {
-        wire.resize(start + room, 0);
-        match write(&mut wire[start..]) {
+        match write(wire.room(room)) {
             Ok(written) => {
-                wire.truncate(start + written);
+                wire.used += written;
                 return Ok(());
             }
             // A key update that waits to be sent goes first.
             Err(EncryptError::InsufficientSize(size)) if size.required_size > room => {
                 room = size.required_size;
             }
-            Err(_) => {
-                wire.truncate(start);
-                return Err(TlsError::Exhausted);
-            }
+            Err(_) => return Err(TlsError::Exhausted),
         }
     }
 }
 
-fn encode<D>(data: &mut EncodeTlsData<'_, D>, wire: &mut Vec<u8>) -> Result<(), TlsError> {
-    let start = wire.len();
+fn encode<D>(data: &mut EncodeTlsData<'_, D>, wire: &mut Space<'_>) -> Result<(), TlsError> {
     let length = match data.encode(&mut []) {
         Ok(_) => 0,
         Err(EncodeError::InsufficientSize(size)) => size.required_size,
         Err(EncodeError::AlreadyEncoded) => return Err(TlsError::Internal),
     };
-    wire.resize(start + length, 0);
-    data.encode(&mut wire[start..]).map_err(|_| TlsError::Internal)?;
+    wire.used += data.encode(wire.room(length)).map_err(|_| TlsError::Internal)?;
     Ok(())
 }
 
 /// After an error rustls still has the alert; beyond that it must not be asked to look at any input.
 fn say_last_words(connection: &mut impl Records, wire: &mut Vec<u8>) {
+    let mut space = Space::behind(wire);
     while connection.wants_write() {
-        let Ok(ConnectionState::EncodeTlsData(mut data)) = connection.process(&mut []).state else { return };
-        if encode(&mut data, wire).is_err() {
-            return;
+        let Ok(ConnectionState::EncodeTlsData(mut data)) = connection.process(&mut []).state else { break };
+        if encode(&mut data, &mut space).is_err() {
+            break;
         }
     }
+    space.cut();
 }
 
 fn version(version: ProtocolVersion) -> Option<TlsVersion> {

@@ -5,10 +5,11 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Instant;
 
-use tidegate_plan::{Admission, Connection, ListenerHandle, Reason, RuleHandle, Transport};
+use tidegate_plan::{Admission, Connection, ListenerHandle, Reason, Transport};
 
 use crate::Ending;
 use crate::snapshot::Snapshot;
+use crate::stream_route::StreamRoute;
 use crate::udp::record::{FlowRecord, Traffic};
 use crate::udp::table::Key;
 use crate::upstream::{Backend, Endpoint};
@@ -20,7 +21,7 @@ pub(super) struct Flow {
     /// Where the client's last datagram came in, and answers go out.
     pub(super) inlet: u32,
     pub(super) listener: ListenerHandle,
-    rule: RuleHandle,
+    route: Arc<StreamRoute>,
     pub(super) backend: Arc<Backend>,
     pub(super) endpoint: Arc<Endpoint>,
     began: Instant,
@@ -64,7 +65,7 @@ pub(super) struct Sorted {
 /// What the plan says of a new flow.
 pub(super) struct Decided<'a> {
     pub(super) listener: &'a ListenerHandle,
-    pub(super) rule: &'a RuleHandle,
+    pub(super) route: &'a Arc<StreamRoute>,
     pub(super) backend: &'a Arc<Backend>,
 }
 
@@ -72,7 +73,7 @@ pub(super) struct Decided<'a> {
 #[derive(Default)]
 pub(super) struct Reached<'a> {
     pub(super) listener: Option<&'a ListenerHandle>,
-    pub(super) rule: Option<&'a RuleHandle>,
+    pub(super) route: Option<&'a StreamRoute>,
     pub(super) backend: Option<&'a Backend>,
 }
 
@@ -80,17 +81,17 @@ pub(super) struct Reached<'a> {
 pub(super) fn decide(local: SocketAddr, snapshot: &Snapshot) -> Result<Decided<'_>, (Ending, Reached<'_>)> {
     let connection = Connection { local, transport: Transport::Udp, hello: None };
     match snapshot.tables.admit(&connection, &mut ()) {
-        Ok(Admission::Stream { listener, rule, .. }) => match snapshot.backend(rule) {
-            Ok(backend) => Ok(Decided { listener, rule, backend }),
-            Err(ending) => {
-                Err((ending, Reached { listener: Some(listener), rule: Some(rule), backend: None }))
-            }
-        },
+        Ok(Admission::Stream { listener, rule, .. }) => {
+            let reached = |route| Reached { listener: Some(listener), route, backend: None };
+            let route = snapshot.stream(rule).map_err(|ending| (ending, reached(None)))?;
+            let backend = snapshot.backend(route).map_err(|ending| (ending, reached(Some(&**route))))?;
+            Ok(Decided { listener, route, backend })
+        }
         Ok(Admission::Http | Admission::Https { .. }) => {
             Err((Ending::Refused(Reason::NoListener), Reached::default()))
         }
         Err(refusal) => {
-            let reached = Reached { listener: refusal.listener, rule: refusal.rule, backend: None };
+            let reached = Reached { listener: refusal.listener, route: None, backend: None };
             Err((Ending::Refused(refusal.reason), reached))
         }
     }
@@ -109,7 +110,7 @@ impl Flow {
             uplink,
             inlet,
             listener: decided.listener.clone(),
-            rule: decided.rule.clone(),
+            route: Arc::clone(decided.route),
             backend: Arc::clone(decided.backend),
             endpoint,
             began: now,
@@ -127,7 +128,7 @@ impl Flow {
 
     /// Whether the plan still has the way that was chosen for it. Another choice for new flows is no reason to go.
     pub(super) fn is_planned(&self, snapshot: &Snapshot) -> bool {
-        snapshot.still_leads(&self.listener.id, &self.rule, &self.backend.plan.id)
+        snapshot.still_leads(&self.listener.id, &self.route.rule, &self.backend.plan.id)
     }
 
     pub(super) fn record(&self, key: &Key, ended: Instant, ending: Ending) -> FlowRecord<'_> {
@@ -137,7 +138,7 @@ impl Flow {
             client: key.client,
             local: key.local,
             listener: Some(&self.listener),
-            rule: Some(&self.rule),
+            route: Some(&self.route),
             backend: Some(&self.backend),
             endpoint: Some(self.endpoint.address),
             up: self.up,
@@ -155,7 +156,7 @@ impl Reached<'_> {
             client: key.client,
             local: key.local,
             listener: self.listener,
-            rule: self.rule,
+            route: self.route,
             backend: self.backend,
             endpoint: None,
             up: Traffic::default(),

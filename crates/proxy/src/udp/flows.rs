@@ -76,9 +76,9 @@ impl Flows {
                 Ok(slot) => return Begun::Here(slot),
                 Err(Hindrance::Elsewhere) => return Begun::Elsewhere,
                 Err(Hindrance::Refused(ending)) => {
-                    let Decided { listener, rule, backend } = decided;
-                    let backend = Some(backend.as_ref());
-                    (ending, Reached { listener: Some(listener), rule: Some(rule), backend })
+                    let Decided { listener, route, backend } = decided;
+                    let (route, backend) = (Some(route.as_ref()), Some(backend.as_ref()));
+                    (ending, Reached { listener: Some(listener), route, backend })
                 }
             },
             Err(refused) => refused,
@@ -246,10 +246,10 @@ impl Flows {
         let Some((key, mut flow)) = self.table.end(slot) else { return };
         flow.up += self.shared.release(&key).traffic;
         self.shared.leave();
-        if ending == Ending::FlowIdle {
-            self.uplinks.release(flow.uplink, ctx.now);
-        } else {
-            self.uplinks.rest(flow.uplink, ctx.now);
+        match ending {
+            Ending::FlowIdle => self.uplinks.release(flow.uplink, ctx.now),
+            _ if flow.up.datagrams <= flow.down.datagrams => self.uplinks.settle(flow.uplink, ctx.now),
+            _ => self.uplinks.rest(flow.uplink, ctx.now),
         }
         flow.endpoint.closed();
         ctx.host.leave(&flow.listener, key.client.ip());

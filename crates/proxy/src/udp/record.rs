@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::ops::AddAssign;
 use std::time::Instant;
 
-use tidegate_plan::{ListenerHandle, RuleHandle};
+use tidegate_plan::ListenerHandle;
 
 use crate::Ending;
+use crate::stream_route::StreamRoute;
 use crate::upstream::Backend;
 
 /// One direction of a flow.
@@ -31,7 +32,7 @@ pub(crate) struct FlowRecord<'a> {
     /// The address the client sent to.
     pub(crate) local: SocketAddr,
     pub(crate) listener: Option<&'a ListenerHandle>,
-    pub(crate) rule: Option<&'a RuleHandle>,
+    pub(crate) route: Option<&'a StreamRoute>,
     pub(crate) backend: Option<&'a Backend>,
     pub(crate) endpoint: Option<SocketAddr>,
     /// What the endpoint was sent of what the client had sent.

@@ -1,7 +1,8 @@
 //! The sockets of a worker's flows, and those at rest between two flows.
 //!
 //! An answer may be on its way to a flow that had to end. If its port went to the next flow at once, that flow's
-//! client would hear it; so a socket keeps its port for a while, and what comes to it meanwhile is thrown away.
+//! client would hear it; so a socket keeps its port for a while, and what comes to it meanwhile is thrown away. Where
+//! no answer is owed, a short while will do: sockets are what a machine has few of.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,8 +15,10 @@ use rustix::event::epoll;
 
 use crate::udp::{Token, uplink};
 
-/// How long a socket rests.
+/// How long a socket rests whose flow was owed an answer.
 pub(super) const REST: Duration = Duration::from_secs(1);
+/// The same where every datagram was answered.
+pub(super) const SHORT_REST: Duration = Duration::from_millis(100);
 
 #[derive(Default)]
 pub(super) struct Uplinks {
@@ -24,6 +27,8 @@ pub(super) struct Uplinks {
     free: Vec<u32>,
     /// Sockets at rest with the time when it is over, in the order of that.
     resting: VecDeque<(u32, Instant)>,
+    /// The same for those with a short rest.
+    settling: VecDeque<(u32, Instant)>,
     /// Sockets that need no rest, since when, in the order of that.
     spare: VecDeque<(u32, Instant)>,
 }
@@ -91,6 +96,14 @@ impl Uplinks {
         }
     }
 
+    /// Its flow has ended, with all that it asked answered.
+    pub(super) fn settle(&mut self, number: u32, now: Instant) {
+        if let Some(uplink) = self.get_mut(number) {
+            uplink.flow = None;
+            self.settling.push_back((number, now + SHORT_REST));
+        }
+    }
+
     /// Its flow has ended after it was silent for long: that was rest enough.
     pub(super) fn release(&mut self, number: u32, now: Instant) {
         if let Some(uplink) = self.get_mut(number) {
@@ -101,24 +114,31 @@ impl Uplinks {
 
     /// Sockets without a flow.
     pub(super) fn unused(&self) -> usize {
-        self.resting.len() + self.spare.len()
+        self.resting.len() + self.settling.len() + self.spare.len()
     }
 
     /// Whether one can be had without asking the machine.
     pub(super) fn has_rested(&self, now: Instant) -> bool {
-        !self.spare.is_empty() || self.resting.front().is_some_and(|(_, until)| *until <= now)
+        let is_over = |(_, until): &(u32, Instant)| *until <= now;
+        !self.spare.is_empty()
+            || self.settling.front().is_some_and(is_over)
+            || self.resting.front().is_some_and(is_over)
     }
 
     fn rested(&mut self, now: Instant) -> Option<u32> {
-        let rested = self.spare.pop_back().or_else(|| self.resting.pop_front_if(|(_, until)| *until <= now));
-        rested.map(|(number, _)| number)
+        let is_over = |(_, until): &mut (u32, Instant)| *until <= now;
+        let rested = self.spare.pop_back();
+        let rested = rested.or_else(|| self.settling.pop_front_if(is_over));
+        rested.or_else(|| self.resting.pop_front_if(is_over)).map(|(number, _)| number)
     }
 
     /// Closes sockets that nobody had a use for, at most so many.
     pub(super) fn close_unused(&mut self, most: usize, now: Instant) {
         for _ in 0..most {
             let is_old = |(_, since): &mut (u32, Instant)| *since + REST <= now;
-            let unused = self.spare.pop_front_if(is_old).or_else(|| self.resting.pop_front_if(is_old));
+            let unused = self.spare.pop_front_if(is_old);
+            let unused = unused.or_else(|| self.settling.pop_front_if(is_old));
+            let unused = unused.or_else(|| self.resting.pop_front_if(is_old));
             let Some((number, _)) = unused else { return };
             self.close(number);
         }
@@ -153,6 +173,7 @@ mod tests {
     enum Step {
         Open { ipv4: bool },
         Rest(usize),
+        Settle(usize),
         Release(usize),
         Tick,
         Wait(u64),
@@ -162,6 +183,7 @@ mod tests {
         prop_oneof![
             4 => any::<bool>().prop_map(|ipv4| Step::Open { ipv4 }),
             3 => any::<usize>().prop_map(Step::Rest),
+            3 => any::<usize>().prop_map(Step::Settle),
             1 => any::<usize>().prop_map(Step::Release),
             1 => Just(Step::Tick),
             3 => (0..1200_u64).prop_map(Step::Wait),
@@ -207,12 +229,19 @@ mod tests {
                         uplinks.release(number, now);
                         prop_assert!(uplinks.has_rested(now));
                     }
-                    Step::Rest(_) | Step::Release(_) => {}
+                    Step::Settle(any) if !used.is_empty() => {
+                        let (number, port) = used.swap_remove(any % used.len());
+                        uplinks.settle(number, now);
+                        rests_until.insert(port, now + SHORT_REST);
+                        prop_assert_eq!(uplinks.flow(number), None);
+                    }
+                    Step::Rest(_) | Step::Settle(_) | Step::Release(_) => {}
                     Step::Tick => {
                         uplinks.close_unused(100, now);
                         let open = uplinks.all.iter().flatten().count();
                         prop_assert_eq!(open, used.len() + uplinks.unused());
-                        prop_assert!(uplinks.resting.iter().chain(&uplinks.spare).all(|(_, until)| *until + REST > now));
+                        let unused = uplinks.resting.iter().chain(&uplinks.settling).chain(&uplinks.spare);
+                        prop_assert!(unused.into_iter().all(|(_, until)| *until + REST > now));
                     }
                     Step::Wait(milliseconds) => now += Duration::from_millis(milliseconds),
                 }

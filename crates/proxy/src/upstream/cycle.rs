@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use tidegate_plan::{Group, Reason, WeightedBackend};
+use tidegate_plan::{Group, Reason};
 
 use crate::Ending;
 
@@ -25,8 +25,8 @@ impl Cycle {
     }
 }
 
-/// The backend whose turn it is by weight.
-pub(crate) fn deal<'g>(group: &'g Group, cycle: Option<&Cycle>) -> Result<&'g WeightedBackend, Ending> {
+/// Which backend's turn it is by weight.
+pub(crate) fn deal(group: &Group, cycle: Option<&Cycle>) -> Result<usize, Ending> {
     if group.0.is_empty() {
         return Err(Ending::Refused(Reason::NoBackends));
     }
@@ -35,10 +35,10 @@ pub(crate) fn deal<'g>(group: &'g Group, cycle: Option<&Cycle>) -> Result<&'g We
         return Err(Ending::Refused(Reason::NoWeight));
     }
     let mut point = (u64::from(cycle.map_or(0, Cycle::next)) * total) >> 32;
-    for backend in &group.0 {
+    for (index, backend) in group.0.iter().enumerate() {
         let weight = u64::from(backend.weight);
         if point < weight {
-            return Ok(backend);
+            return Ok(index);
         }
         point -= weight;
     }
@@ -50,7 +50,7 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
 
     use proptest::prelude::*;
-    use tidegate_plan::{BackendId, BackendKind, ObjectName, Target, Transport};
+    use tidegate_plan::{BackendId, BackendKind, ObjectName, Target, Transport, WeightedBackend};
 
     use super::*;
 
@@ -75,8 +75,7 @@ mod tests {
                 scope.spawn(move || {
                     for _ in (thread..count).step_by(threads) {
                         let chosen = deal(group, Some(cycle)).unwrap();
-                        let index = group.0.iter().position(|backend| std::ptr::eq(backend, chosen));
-                        turns[index.unwrap()].fetch_add(1, Relaxed);
+                        turns[chosen].fetch_add(1, Relaxed);
                     }
                 });
             }

@@ -29,7 +29,7 @@ use crate::observe::TrafficStats;
 #[derive(Debug)]
 pub struct Backend {
     pub plan: BackendHandle,
-    pub(crate) stats: Arc<TrafficStats>,
+    pub(crate) stats: TrafficStats,
     endpoints: Vec<Arc<Endpoint>>,
 }
 
@@ -131,8 +131,7 @@ impl Backend {
                 known.binary_search_by_key(&address, |endpoint| endpoint.address).map(|at| &known[at]);
             known.map_or_else(|_| Arc::new(Endpoint::new(address)), Arc::clone)
         };
-        let stats = before
-            .map_or_else(|| Arc::new(TrafficStats::new(place.workers)), |before| Arc::clone(&before.stats));
+        let stats = before.map_or_else(|| TrafficStats::new(&place.ledger), |before| before.stats.clone());
         Self { stats, endpoints: addresses.into_iter().map(seen_before).collect(), plan }
     }
 

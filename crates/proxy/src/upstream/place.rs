@@ -6,18 +6,20 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
 use crate::Settings;
+use crate::observe::Ledger;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     forbidden: Vec<SocketAddr>,
     pub(super) zone: Option<Arc<str>>,
-    pub(super) workers: usize,
+    /// Where backends are counted.
+    pub(crate) ledger: Arc<Ledger>,
 }
 
 impl Place {
     pub(crate) fn new(settings: &Settings) -> Self {
         let forbidden = settings.forbidden.iter().copied().map(canonical).collect();
-        Self { forbidden, zone: settings.zone.clone(), workers: settings.workers }
+        Self { forbidden, zone: settings.zone.clone(), ledger: Ledger::new(settings.workers) }
     }
 
     /// Whether a backend may have this endpoint.

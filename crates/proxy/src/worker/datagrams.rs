@@ -80,8 +80,8 @@ impl Host for Desk<'_> {
             cell.connected();
             cell.carried(up, down);
         }
-        if let Some(route) = flow.rule.and_then(|rule| self.snapshot.routes.of(&rule.route().id)) {
-            let cell = route.cell(self.worker);
+        if let Some(route) = flow.route {
+            let cell = route.stats.cell(self.worker);
             cell.connected();
             cell.carried(up, down);
         }
@@ -90,6 +90,9 @@ impl Host for Desk<'_> {
 
     /// A stranger can send such datagrams without end, so that only some of them are written down.
     fn refused(&mut self, flow: &FlowRecord<'_>) {
+        if let Some(route) = flow.route {
+            route.stats.cell(self.worker).failed();
+        }
         if !self.shared.journal.wants(self.wall) {
             return;
         }
@@ -123,7 +126,7 @@ impl Desk<'_> {
             sni: None,
             tls: None,
             listener: flow.listener.map(|listener| &listener.id),
-            route: flow.rule.map(|rule| &rule.route().id),
+            route: flow.route.map(|route| &route.id),
             backend: flow.backend.map(|backend| &backend.plan.id),
             endpoint: flow.endpoint,
             up: flow.up.bytes,

@@ -1,12 +1,16 @@
 //! One thread of the data plane. It has sockets of its own for every port and an epoll of its own for all its
-//! connections, which is one descriptor to the tokio runtime that carries HTTP on the same thread.
+//! connections. It waits in that, or, as long as there is HTTP, in the tokio runtime that carries it on the same
+//! thread, to which the epoll is one descriptor.
 
 mod accept;
 mod datagrams;
 mod kit;
+mod orders;
 mod over;
 mod sessions;
 mod sweep;
+#[cfg(test)]
+mod tests;
 mod turn;
 
 use std::cell::RefCell;
@@ -18,17 +22,19 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use rustix::event::epoll;
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::error::TryRecvError;
 use tokio::task::LocalSet;
 
 pub(crate) use self::accept::Listening;
 use self::accept::Open;
 use self::kit::Kit;
+use self::orders::Ordered;
+pub(crate) use self::orders::{Orders, orders};
 pub(crate) use self::over::{record, refused};
 use self::sessions::Sessions;
 use self::sweep::Sweep;
 use crate::engine::{Due, Tick, Wheel};
-use crate::http::{HttpKit, HttpWorker};
+use crate::http::{HttpKit, HttpWorker, Occupied};
 use crate::observe::LogWriter;
 use crate::shared::Shared;
 use crate::sys;
@@ -46,6 +52,9 @@ pub(crate) struct Worker {
     /// The HTTP engine writes to it too.
     log: Option<Rc<RefCell<LogWriter>>>,
     http: Box<dyn HttpWorker>,
+    /// How many HTTP connections there are, and when there last were any.
+    occupied: Rc<Occupied>,
+    http_seen: Option<Instant>,
     events: Vec<epoll::Event>,
     /// Connections that had their share of a turn and have more to do.
     again: Vec<Due>,
@@ -53,6 +62,9 @@ pub(crate) struct Worker {
     accept_again: Vec<usize>,
     due: Vec<Due>,
     sweep: Option<Sweep>,
+    /// Somebody has rung: there may be commands.
+    rung: bool,
+    next_tick: Instant,
     /// Set while the machine has no room for connections; nothing is accepted until a tick later.
     paused: bool,
     paused_said: Option<Instant>,
@@ -72,6 +84,9 @@ pub(crate) enum Command {
 
 /// Turns in a row before tokio's tasks have theirs.
 const TURNS: usize = 16;
+/// After the last HTTP connection, what it leaves behind (copies of requests, connections to backends) has this long
+/// to itself on the runtime; then it is looked at with each tick.
+const AFTERMATH: Duration = Duration::from_secs(10);
 /// Events looked at in one turn.
 const EVENTS: usize = 256;
 
@@ -93,11 +108,15 @@ impl Worker {
             kit,
             log,
             http,
+            occupied: Rc::default(),
+            http_seen: None,
             events: Vec::with_capacity(EVENTS),
             again: Vec::new(),
             accept_again: Vec::new(),
             due: Vec::new(),
             sweep: None,
+            rung: true,
+            next_tick: Instant::now() + Tick::LENGTH,
             paused: false,
             paused_said: None,
             shared,
@@ -105,24 +124,73 @@ impl Worker {
     }
 
     /// Serves until there is nobody left to give commands.
-    pub(crate) fn run(self, commands: UnboundedReceiver<Command>) -> io::Result<()> {
+    pub(crate) fn run(self, orders: Ordered) -> io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-        LocalSet::new().block_on(&runtime, self.serve(commands))
+        LocalSet::new().block_on(&runtime, self.serve(orders))
     }
 
-    async fn serve(mut self, mut commands: UnboundedReceiver<Command>) -> io::Result<()> {
+    async fn serve(mut self, mut orders: Ordered) -> io::Result<()> {
+        orders.watch(&self.epoll)?;
+        loop {
+            let goes_on = if self.is_alone() {
+                self.wait_alone(&mut orders)
+            } else {
+                self.wait_beside_http(&mut orders).await?
+            };
+            if !goes_on {
+                self.end_all();
+                return Ok(());
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Whether the runtime has nothing to do that could not wait for a tick.
+    fn is_alone(&mut self) -> bool {
+        if self.occupied.is_any() {
+            self.http_seen = Some(self.kit.now);
+        }
+        self.http_seen.is_none_or(|seen| self.kit.now.duration_since(seen) > AFTERMATH)
+    }
+
+    /// While there is no HTTP the thread waits in its own epoll, until the next tick. If the runtime's waited for it,
+    /// each event would have to wake both. `false`: nobody is left to give commands.
+    fn wait_alone(&mut self, orders: &mut Ordered) -> bool {
+        while !self.occupied.is_any() {
+            if std::mem::take(&mut self.rung) && !self.obey_all(orders) {
+                return false;
+            }
+            if self.kit.now >= self.next_tick {
+                self.tick();
+                // Those who leave do not ring.
+                self.rung = true;
+                return true;
+            }
+            self.turn(self.next_tick - self.kit.now);
+        }
+        true
+    }
+
+    fn obey_all(&mut self, orders: &mut Ordered) -> bool {
+        loop {
+            match orders.waiting() {
+                Ok(command) => self.obey(command),
+                Err(TryRecvError::Empty) => return true,
+                Err(TryRecvError::Disconnected) => return false,
+            }
+        }
+    }
+
+    /// The epoll is one descriptor of the runtime's, so that HTTP goes on while nothing happens here.
+    async fn wait_beside_http(&mut self, orders: &mut Ordered) -> io::Result<bool> {
         let epoll = sys::epoll::watch(self.epoll.try_clone()?)?;
-        let mut ticks = tokio::time::interval(Tick::LENGTH);
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut tick = std::pin::pin!(tokio::time::sleep_until(self.next_tick.into()));
         loop {
             tokio::select! {
                 biased;
-                command = commands.recv() => match command {
+                command = orders.next() => match command {
                     Some(command) => self.obey(command),
-                    None => {
-                        self.end_all();
-                        return Ok(());
-                    }
+                    None => return Ok(false),
                 },
                 ready = epoll.readable() => {
                     let mut ready = ready?;
@@ -131,7 +199,13 @@ impl Worker {
                         ready.clear_ready();
                     }
                 }
-                _ = ticks.tick() => self.tick(),
+                () = &mut tick => {
+                    self.tick();
+                    tick.as_mut().reset(self.next_tick.into());
+                    if self.is_alone() {
+                        return Ok(true);
+                    }
+                }
             }
             tokio::task::yield_now().await;
         }
@@ -139,7 +213,7 @@ impl Worker {
 
     /// `true` when there is nothing more to do for now.
     fn turns(&mut self) -> bool {
-        (0..TURNS).any(|_| self.turn())
+        (0..TURNS).any(|_| self.turn(Duration::ZERO))
     }
 
     fn obey(&mut self, command: Command) {
@@ -160,6 +234,7 @@ impl Worker {
     /// Every tenth of a second: deadlines, the log, and whatever else has no socket to wake it.
     fn tick(&mut self) {
         self.kit.look_at_clock();
+        self.next_tick = self.kit.now + Tick::LENGTH;
         self.kit.take_up_snapshot();
         self.resume_accepting();
         let mut due = std::mem::take(&mut self.due);

@@ -10,7 +10,7 @@ use tokio_rustls::TlsAcceptor;
 use super::Worker;
 use crate::Ending;
 use crate::engine::{Facts, HandOver, Session};
-use crate::http::{ConnectionPlace, HttpConnection, Https, Rewound};
+use crate::http::{ConnectionPlace, HttpConnection, Https, Occupied, Rewound};
 use crate::net::TcpStream;
 use crate::observe::{Record, Refused, Tls};
 
@@ -59,12 +59,15 @@ impl Worker {
             cell.carried(up, down);
             cell.ended(ending);
         }
-        if let (Some(rule), Some(backend), true) = (&facts.rule, &facts.backend, session.backend.is_some()) {
-            backend.stats.cell(self.kit.number).carried(up, down);
-            if let Some(route) = self.kit.snapshot.routes.of(&rule.route().id) {
-                let cell = route.cell(self.kit.number);
-                cell.connected();
-                cell.carried(up, down);
+        if let Some(route) = &facts.route {
+            let cell = route.stats.cell(self.kit.number);
+            match &facts.backend {
+                Some(backend) if session.backend.is_some() => {
+                    cell.connected();
+                    cell.carried(up, down);
+                    backend.stats.cell(self.kit.number).carried(up, down);
+                }
+                _ => cell.failed(),
             }
         }
         if ending.is_refusal() && (facts.trace.is_some() || self.shared.journal.wants(self.kit.wall)) {
@@ -87,7 +90,8 @@ impl Worker {
         }
         let Session { client, facts, .. } = session;
         let (from, local) = (facts.client, facts.planned_local());
-        let place = ConnectionPlace::new(&self.shared, self.log.clone(), self.kit.number, facts);
+        let occupied = Occupied::by_one_more(&self.occupied);
+        let place = ConnectionPlace::new(&self.shared, self.log.clone(), self.kit.number, facts, occupied);
         let stream = std::net::TcpStream::from(client.stream.into_fd());
         // Fails only where the runtime has no room for it; the client sees a connection that is closed.
         let stream = match tokio::net::TcpStream::from_std(stream) {
@@ -139,7 +143,7 @@ pub(crate) fn record<'a>(
         sni: facts.server_name.as_deref(),
         tls,
         listener: facts.listener.as_ref().map(|listener| &listener.id),
-        route: facts.rule.as_ref().map(|rule| &rule.route().id),
+        route: facts.route.as_ref().map(|route| &route.id),
         backend: facts.backend.as_ref().map(|backend| &backend.plan.id),
         endpoint: facts.endpoint.as_ref().map(|endpoint| endpoint.address),
         up,

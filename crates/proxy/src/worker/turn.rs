@@ -1,6 +1,7 @@
 //! One turn: what the epoll has to tell, and what that does to connections.
 
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -18,10 +19,14 @@ pub(super) enum Token {
     Client(u32),
     Backend(u32),
     Listening(usize),
+    /// There may be commands.
+    Bell,
     Udp(u64),
 }
 
 const KIND: u32 = 62;
+/// No number of a socket.
+const BELL: u64 = (1 << KIND) - 1;
 const _: () = assert!(udp::TOKEN >> KIND == 1, "the kind that is left for flows");
 
 impl From<Token> for EventData {
@@ -30,6 +35,7 @@ impl From<Token> for EventData {
             Token::Client(place) => (0, u64::from(place)),
             Token::Backend(place) => (2, u64::from(place)),
             Token::Listening(number) => (3, number as u64),
+            Token::Bell => (3, BELL),
             Token::Udp(token) => return Self::new_u64(token),
         };
         Self::new_u64(kind << KIND | value)
@@ -42,6 +48,7 @@ impl From<EventData> for Token {
         match data.u64() >> KIND {
             0 => Self::Client(value as u32),
             2 => Self::Backend(value as u32),
+            3 if value == BELL => Self::Bell,
             3 => Self::Listening(value as usize),
             _ => Self::Udp(data.u64()),
         }
@@ -54,12 +61,16 @@ const ENDING: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP);
 const WRITABLE: EventFlags = EventFlags::OUT.union(EventFlags::HUP).union(EventFlags::ERR);
 
 impl Worker {
-    /// `true` when there is nothing more to do for now.
-    pub(super) fn turn(&mut self) -> bool {
+    /// Waits at most so long for something to happen, unless there is more to do already. `true` when there is nothing
+    /// more to do for now.
+    pub(super) fn turn(&mut self, patience: Duration) -> bool {
         let mut events = std::mem::take(&mut self.events);
         events.clear();
         let room = rustix::buffer::spare_capacity(&mut events);
-        let told = epoll::wait(&self.epoll, room, Some(&Timespec::default()));
+        let idle = self.again.is_empty() && self.accept_again.is_empty();
+        let patience = if idle { patience } else { Duration::ZERO };
+        let patience = Timespec { tv_sec: patience.as_secs() as _, tv_nsec: patience.subsec_nanos().into() };
+        let told = epoll::wait(&self.epoll, room, Some(&patience));
         let mut all = !told.is_ok_and(|count| count == events.capacity());
         self.kit.look_at_clock();
         self.kit.take_up_snapshot();
@@ -95,6 +106,7 @@ impl Worker {
         };
         match token {
             Token::Listening(number) => self.accept_from(number),
+            Token::Bell => self.rung = true,
             Token::Udp(token) => self.with_flows(|udp, context| udp.ready(token, context)),
             Token::Client(place) => {
                 let Some((due, entry)) = self.sessions.at(place) else { return };

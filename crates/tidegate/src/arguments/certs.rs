@@ -14,6 +14,7 @@ pub(crate) const CERTS_EXAMPLES: &str = "\
 Examples:
   tidegate certs plan manifests/ --certs acme     what would be asked for, of whom, and what is left out and why
   tidegate certs list --state state/              what there is, until when, and what failed last
+  tidegate certs list --gateway web -n shop       the same of a Gateway in a cluster
   tidegate certs root --state state/ > root.crt   the root of the embedded CA, for clients to trust
   tidegate certs synth manifests/                 Gateways with a listener for each name, for other tools
 
@@ -52,6 +53,14 @@ pub(crate) struct CertificateOptions {
     /// A folder of this process alone for keys, certificates and orders
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) issuers: IssuerOptions,
+}
+
+/// How issuers are asked, by whoever runs them.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Certificates")]
+pub(crate) struct IssuerOptions {
     #[command(flatten)]
     pub(crate) grouping: GroupingOptions,
     /// What clients are shown until there is a certificate
@@ -143,7 +152,7 @@ pub(crate) enum CertsCommand {
     Plan(CertsPlan),
     /// Print Gateways with a listener written out for each name that routes bring
     Synth(CertsSynth),
-    /// Show the certificates in a state folder, and what failed last
+    /// Show the certificates in a state folder or a cluster, and what failed last
     List(CertsList),
     /// Print the root certificate of the embedded CA
     Root(CertsRoot),
@@ -178,16 +187,37 @@ pub(crate) struct CertsSynth {
 
 #[derive(Debug, Args)]
 pub(crate) struct CertsList {
-    /// The folder that `tidegate run --state` has
+    /// The folder that `tidegate run --state` has, instead of a cluster
     #[arg(long, value_name = "DIR")]
-    pub(crate) state: PathBuf,
+    pub(crate) state: Option<PathBuf>,
+    /// Those of this Gateway
+    #[arg(long, value_name = "NAME", conflicts_with = "state")]
+    pub(crate) gateway: Option<String>,
+    /// The namespace [default: all; with --gateway, that of the context]
+    #[arg(short, long, value_name = "NAMESPACE", conflicts_with = "state")]
+    pub(crate) namespace: Option<String>,
+    /// A context of the kubeconfig [default: the current one]
+    #[arg(long, value_name = "NAME", conflicts_with = "state")]
+    pub(crate) context: Option<String>,
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: TextFormat,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CertsRoot {
-    /// The folder that `tidegate run --state` has
+    /// The folder that `tidegate run --state` has, instead of a cluster
     #[arg(long, value_name = "DIR")]
-    pub(crate) state: PathBuf,
+    pub(crate) state: Option<PathBuf>,
+    /// The namespace of the cluster's controller
+    #[arg(
+        short,
+        long,
+        value_name = "NAMESPACE",
+        default_value = "tidegate-system",
+        conflicts_with = "state"
+    )]
+    pub(crate) namespace: String,
+    /// A context of the kubeconfig [default: the current one]
+    #[arg(long, value_name = "NAME", conflicts_with = "state")]
+    pub(crate) context: Option<String>,
 }

@@ -3,10 +3,12 @@
 use std::net::SocketAddr;
 
 use clap::{Args, ValueEnum};
-use tidegate_kubernetes::{LinkAddress, Settings};
+use tidegate_kubernetes::{IssuingSettings, LinkAddress, Settings};
 use tidegate_translate::CONTROLLER_NAME;
 
-use crate::arguments::LogFormat;
+use crate::arguments::{IssuerChoice, IssuerOptions, LogFormat, Until};
+use crate::certs::{default_issuer, issuers};
+use crate::output::Error;
 
 pub(crate) const CONTROLLER_EXAMPLES: &str = "\
 Examples:
@@ -52,6 +54,14 @@ pub(crate) struct Controller {
     /// The name of this replica: in a cluster, of its Pod [default: the machine's name and the process]
     #[arg(long, value_name = "NAME", env = "POD_NAME")]
     name: Option<String>,
+    /// An issuer that Gateways may ask for certificates; may be repeated [default: none]
+    #[arg(long, value_name = "ISSUER", help_heading = "Certificates")]
+    issuer: Vec<IssuerChoice>,
+    /// Who makes certificates for Gateways that do not say
+    #[arg(long, value_name = "ISSUER", requires = "issuer", help_heading = "Certificates")]
+    certs: Option<IssuerChoice>,
+    #[command(flatten)]
+    issuers: IssuerOptions,
     /// The least important lines that are written
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub(crate) log_level: LogLevel,
@@ -79,13 +89,13 @@ pub(crate) enum LogLevel {
 }
 
 impl Controller {
-    pub(crate) fn settings(&self) -> Settings {
+    pub(crate) fn settings(&self) -> Result<Settings, Error> {
         let host = || rustix::system::uname().nodename().to_string_lossy().into_owned();
         let link = match self.link_address {
             Some(address) => LinkAddress::Address(address),
             None => LinkAddress::Service(self.link_service.clone()),
         };
-        Settings {
+        Ok(Settings {
             controller_name: self.controller_name.as_str().into(),
             namespace: self.namespace.clone(),
             identity: self.name.clone().unwrap_or_else(|| format!("{}-{}", host(), std::process::id())),
@@ -96,6 +106,26 @@ impl Controller {
             cert_manager: self.cert_manager,
             link,
             link_listen: self.link,
+            issuing: self.issuing()?,
+        })
+    }
+
+    fn issuing(&self) -> Result<Option<IssuingSettings>, Error> {
+        let has = |choice: IssuerChoice| self.issuer.contains(&choice);
+        if self.issuer.is_empty() {
+            return Ok(None);
         }
+        if self.certs.is_some_and(|default| !has(default)) {
+            let message = "--certs names an issuer that no --issuer switches on";
+            return Err(Error::Usage(message.to_owned()));
+        }
+        let acme = if has(IssuerChoice::Acme) { Some(issuers::acme(&self.issuers)?) } else { None };
+        Ok(Some(IssuingSettings {
+            embedded: has(IssuerChoice::Embedded).then(|| issuers::embedded(&self.issuers)),
+            acme,
+            policies: self.issuers.grouping.policies(),
+            default: default_issuer(self.certs),
+            stand_in: self.issuers.until_issued == Until::StandIn,
+        }))
     }
 }

@@ -1,16 +1,36 @@
-//! `tidegate certs list`: what a state folder holds, read beside the process that owns it.
+//! `tidegate certs list`: what a state folder holds, read beside the process that owns it, or what a cluster has.
+
+use std::path::Path;
 
 use serde_json::json;
 use tidegate_certs::{Certificate, FolderStore, Ledger, Shelf, StoreError};
+use tidegate_kubernetes::remote::{self, RemoteError};
 
 use crate::arguments::{CertsList, TextFormat};
+use crate::cluster::asking;
 use crate::layout::{Cell, Table};
 use crate::output::{BAD, CARE, Error, Outcome, Terminal};
 use crate::words;
 
 pub(crate) fn run(options: &CertsList, terminal: &mut Terminal) -> Result<Outcome, Error> {
+    let (certificates, ledgers) = match &options.state {
+        Some(state) => of_folder(state, terminal)?,
+        None => of_cluster(options, terminal)?,
+    };
+    let troubles: Vec<Trouble> = ledgers.iter().flat_map(troubles).collect();
+    match options.output {
+        TextFormat::Json => terminal.print_json(&as_json(&certificates, &troubles))?,
+        TextFormat::Text => terminal.print(&as_text(&certificates, &troubles))?,
+    }
+    let is_good = troubles.is_empty() && certificates.iter().all(|each| each.held.is_good(words::now()));
+    Ok(Outcome::good_if(is_good))
+}
+
+type Found = (Vec<Certificate>, Vec<Ledger>);
+
+fn of_folder(state: &Path, terminal: &mut Terminal) -> Result<Found, Error> {
     let failed = |error: StoreError| Error::Start(error.to_string());
-    let store = FolderStore::look(&options.state).map_err(failed)?;
+    let store = FolderStore::look(state).map_err(failed)?;
     let mut certificates = Vec::new();
     for document in store.documents(Shelf::Certificates).map_err(failed)? {
         match Certificate::parse(&document.name, &document.content) {
@@ -18,18 +38,26 @@ pub(crate) fn run(options: &CertsList, terminal: &mut Terminal) -> Result<Outcom
             Err(error) => terminal.warning(&error.to_string()),
         }
     }
-    let ledger = store.documents(Shelf::Ledger).map_err(failed)?;
-    let ledger: Ledger = ledger
-        .first()
-        .and_then(|document| serde_json::from_slice(&document.content).ok())
-        .unwrap_or_default();
-    let troubles = troubles(&ledger);
-    match options.output {
-        TextFormat::Json => terminal.print_json(&as_json(&certificates, &troubles))?,
-        TextFormat::Text => terminal.print(&as_text(&certificates, &troubles))?,
-    }
-    let is_good = troubles.is_empty() && certificates.iter().all(|each| each.held.is_good(words::now()));
-    Ok(Outcome::good_if(is_good))
+    let ledgers = store.documents(Shelf::Ledger).map_err(failed)?;
+    let ledgers = ledgers.iter().filter_map(|document| serde_json::from_slice(&document.content).ok());
+    Ok((certificates, ledgers.collect()))
+}
+
+/// What failed is the controller's to know: who may read the Gateway's Secrets alone is not told.
+fn of_cluster(options: &CertsList, terminal: &mut Terminal) -> Result<Found, Error> {
+    let failed = |error: RemoteError| Error::Start(error.to_string());
+    let (certificates, ledgers) = asking(async {
+        let (client, own) = remote::connect(options.context.as_deref()).await.map_err(failed)?;
+        let gateway = options.gateway.as_deref();
+        let namespace = options.namespace.as_deref().or(gateway.map(|_| own.as_str()));
+        let certificates = remote::certificates(&client, namespace, gateway).await.map_err(failed)?;
+        Ok((certificates, remote::ledgers(&client).await))
+    })?;
+    let ledgers = ledgers.unwrap_or_else(|error| {
+        terminal.warning(&format!("what failed is not known here: {error}"));
+        Vec::new()
+    });
+    Ok((certificates, ledgers))
 }
 
 /// What failed last: whose, why, and when it is tried again.

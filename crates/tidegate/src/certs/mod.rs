@@ -1,8 +1,7 @@
 //! `tidegate certs`, and what `run` needs of wants: names for certificates, from routes to what is asked for.
 
 mod cert_manager;
-pub(crate) mod conditions;
-pub(crate) mod demand;
+pub(crate) mod issuers;
 mod list;
 mod plan;
 mod root;

@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use tidegate_certs::{
     Book, Certificate, Decision, Demand, FolderStore, Issuer, Order, Policies, Shelf, StoreError,
 };
+use tidegate_issuing::{secret_in_words, state_in_words};
 use tidegate_plan::ObjectName;
-use tidegate_translate::{LeftOut, Settings, Wants, WhyLeftOut};
+use tidegate_translate::{LeftOut, Settings, Source, Wants, WhyLeftOut};
 
 use crate::arguments::{CertsPlan, TextFormat};
 use crate::certs::cert_manager::CertManager;
-use crate::certs::conditions::{secret_in_words, state_in_words};
-use crate::certs::{default_issuer, demand};
+use crate::certs::default_issuer;
 use crate::layout::paragraph;
 use crate::meaning::Meaning;
 use crate::output::{Error, FAINT, Outcome, STRONG, Terminal, styled};
@@ -43,7 +43,7 @@ pub(crate) fn run(options: &CertsPlan, terminal: &mut Terminal) -> Result<Outcom
     for policy in policies.values_mut() {
         (policy.gather, policy.in_flight, policy.proves) = (0, usize::MAX, false);
     }
-    let demand = demand::of(&meaning);
+    let demand = meaning.demand();
     let mut book = Book::new(held.iter().map(|certificate| certificate.held.clone()), [], Default::default());
     let decision = book.decide(words::now(), &demand, &policies);
     let plan = Plan {
@@ -114,7 +114,7 @@ impl Plan<'_> {
         let Some(secret) = &wants.secret else {
             return "  has no Secret in tls.certificateRefs that a certificate could go to\n".to_owned();
         };
-        let Some(issuer) = demand::issuer(wants) else { return self.cert_manager.text(wants) };
+        let Some(issuer) = tidegate_issuing::issuer(wants) else { return self.cert_manager.text(wants) };
         if self.demand.foreign.contains(secret) {
             return paragraph(2, &format!("{} is not ours: it is used as it is", secret_in_words(secret)));
         }
@@ -136,7 +136,7 @@ impl Plan<'_> {
         }
         for ((of, name), state) in &self.decision.missing {
             if of == secret && *state != tidegate_certs::State::Ordered {
-                text.push_str(&paragraph(2, &format!("{name} {}", state_in_words(state))));
+                text.push_str(&paragraph(2, &format!("{name} {}", state_in_words(state, Source::Folder))));
             }
         }
         if let Some(policy) = self.policies.get(&issuer) {
@@ -155,7 +155,8 @@ impl Plan<'_> {
                 let secret = wants.secret.as_ref();
                 let orders: Vec<&Order> =
                     secret.map(|secret| self.orders(secret).collect()).unwrap_or_default();
-                let policy = demand::issuer(wants).and_then(|issuer: Issuer| self.policies.get(&issuer));
+                let policy =
+                    tidegate_issuing::issuer(wants).and_then(|issuer: Issuer| self.policies.get(&issuer));
                 let is_foreign = secret.is_some_and(|secret| self.demand.foreign.contains(secret));
                 json!({
                     "listener": wants.listener,

@@ -30,6 +30,7 @@ pub(crate) fn run(options: &Controller) -> Result<Outcome, Error> {
 
 async fn control(options: &Controller) -> Result<Outcome, Error> {
     let log = own_log(options);
+    let settings = options.settings()?;
     let stop = stop_on_signals()?;
     let health = TcpListener::bind(options.health).map_err(|error| {
         Error::Start(format!("cannot listen on {}: {error} (choose another with --health)", options.health))
@@ -42,7 +43,7 @@ async fn control(options: &Controller) -> Result<Outcome, Error> {
     let (metrics, state) = (Arc::new(Metrics::default()), Arc::new(Health::default()));
     answers::serve(health, Arc::clone(&metrics), Arc::clone(&state))
         .map_err(|error| Error::Start(format!("cannot serve --health: {error}")))?;
-    tidegate_kubernetes::run(client, options.settings(), log, metrics, state, stop).await;
+    tidegate_kubernetes::run(client, settings, log, metrics, state, stop).await;
     Ok(Outcome::Good)
 }
 

@@ -12,7 +12,6 @@ use tidegate_proxy::SocketState;
 use tidegate_translate::Change;
 use tokio::sync::watch as latest;
 
-use crate::certs::demand;
 use crate::conditions::{self, Health};
 use crate::meaning::Meaning;
 use crate::output::Error;
@@ -121,10 +120,11 @@ impl Control {
         let provide = |certificates: &mut Certificates| {
             let mut meaning = self.live.meaning();
             let picture = certificates.picture();
-            let changes = meaning.manifests.provide(certificates.secrets(&picture));
+            let secrets = certificates.secrets(&picture, meaning.translation());
+            let changes = meaning.manifests.provide(secrets);
             meaning.issuance = Some(picture);
             meaning.take(changes);
-            certificates.want(demand::of(&meaning));
+            certificates.want(meaning.demand());
         };
         provide(certificates);
         let made = async {
@@ -275,7 +275,7 @@ impl Control {
         let changed = programmed::update(meaning, &self.sockets, &delta.statuses);
         self.tell(meaning, delta.statuses.into_iter().chain(changed).collect());
         if let Some(certificates) = &self.certificates {
-            certificates.want(demand::of(meaning));
+            certificates.want(meaning.demand());
         }
     }
 
@@ -283,9 +283,9 @@ impl Control {
         let start = Instant::now();
         let Some(certificates) = &mut self.certificates else { return };
         let picture = certificates.picture();
-        let secrets = certificates.secrets(&picture);
         let live = Arc::clone(&self.live);
         let mut meaning = live.meaning();
+        let secrets = certificates.secrets(&picture, meaning.translation());
         let before = meaning.issuance.replace(Arc::clone(&picture));
         let failure = picture
             .last_failure

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hyper::StatusCode;
-use tidegate_certs::Picture;
 use tidegate_proxy::Proxy;
 
 use crate::check::{findings, list, table};
@@ -63,7 +62,7 @@ impl Shown for Live {
             self.changes.load(Relaxed),
             self.problems.load(Relaxed),
         );
-        manifests + &of_certificates(&issuance)
+        manifests + &tidegate_issuing::metrics(&issuance)
     }
 
     fn answer(&self, question: &Question) -> Option<Answer> {
@@ -116,35 +115,6 @@ fn kept(meaning: &Meaning) -> String {
         }
         let _ = writeln!(text, "  {}", styled(STRONG, key));
         text.push_str(&paragraph(6, &why));
-    }
-    text
-}
-
-fn of_certificates(picture: &Picture) -> String {
-    let Picture { certificates, missing, orders, failures, in_flight, .. } = picture;
-    let mut text = format!(
-        "# HELP tidegate_certificate_orders Certificates that were asked for.\n\
-         # TYPE tidegate_certificate_orders counter\n\
-         tidegate_certificate_orders_total {orders}\n\
-         # HELP tidegate_certificate_failures Orders that came to nothing.\n\
-         # TYPE tidegate_certificate_failures counter\n\
-         tidegate_certificate_failures_total {failures}\n\
-         # HELP tidegate_certificate_orders_in_flight Orders on their way at this moment.\n\
-         # TYPE tidegate_certificate_orders_in_flight gauge\n\
-         tidegate_certificate_orders_in_flight {in_flight}\n\
-         # HELP tidegate_certificate_names_missing Names that are wanted and have no certificate.\n\
-         # TYPE tidegate_certificate_names_missing gauge\n\
-         tidegate_certificate_names_missing {}\n\
-         # HELP tidegate_certificate_not_after_seconds When a certificate ends, in seconds since 1970.\n\
-         # TYPE tidegate_certificate_not_after_seconds gauge\n",
-        missing.len(),
-    );
-    for (secret, certificate) in certificates {
-        // Names of objects and issuers have nothing in them that would have to be escaped.
-        text.push_str(&format!(
-            "tidegate_certificate_not_after_seconds{{namespace=\"{}\",secret=\"{}\",issuer=\"{}\"}} {}\n",
-            secret.namespace, secret.name, certificate.held.issuer, certificate.held.not_after
-        ));
     }
     text
 }

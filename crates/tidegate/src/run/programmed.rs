@@ -9,10 +9,11 @@ use tidegate_api::status::{
     Status, StatusAddress,
 };
 use tidegate_api::{Kind, ObjectKey};
+use tidegate_issuing::Issuing;
 use tidegate_plan::{ListenerId, ObjectName, Plan};
 use tidegate_proxy::SocketState;
+use tidegate_translate::Source;
 
-use crate::certs::conditions;
 use crate::meaning::Meaning;
 use crate::run::sockets::{State, states};
 
@@ -29,6 +30,13 @@ pub(crate) fn update<'k>(
     }
     let served = {
         let states = States::new(&meaning.translation().plan, sockets);
+        let foreign = meaning.manifests.foreign_secrets();
+        let issuing = Issuing {
+            wants: &meaning.translation().wants,
+            picture: meaning.issuance.as_deref(),
+            foreign: &foreign,
+            source: Source::Folder,
+        };
         let status = |key: &ObjectKey| {
             let status = meaning.translation().statuses.get(key)?;
             let mut status = match &**status {
@@ -36,7 +44,7 @@ pub(crate) fn update<'k>(
                 Status::ListenerSet(status) => Status::ListenerSet(states.set(&key.name, status.clone())),
                 other => other.clone(),
             };
-            conditions::add(&mut status, key, meaning);
+            issuing.add(&mut status, key);
             Some(Arc::new(status))
         };
         keys.iter().map(|key| (key.clone(), status(key))).collect::<Vec<_>>()

@@ -1,11 +1,13 @@
 //! curl in each of its ways to speak HTTP: what it sends and gets is the same in all of them.
 
+use std::io::{Read, Write};
 use std::path::Path;
 use std::process::Command;
 
 use tempfile::TempDir;
 
 use crate::CURL;
+use crate::support::backend;
 use crate::support::certificate::Authority;
 use crate::support::manifest::{file, gateway, http, https, route, secret, service};
 use crate::support::port;
@@ -149,6 +151,32 @@ fn expect_100_continue() {
         if way.version == "1.1" {
             finished.expect("< HTTP/1.1 100 Continue");
         }
+    }
+}
+
+/// What a backend says before its answer, and then its answer.
+const HINTED: &[u8] = b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n\
+    HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+
+#[test]
+fn early_hints() {
+    let backend = backend::each(|mut stream| {
+        let mut buffer = [0; 4096];
+        while let Ok(1..) = stream.read(&mut buffer) {
+            if stream.write_all(HINTED).is_err() {
+                return;
+            }
+        }
+    });
+    let site = Site::start(backend);
+    for way in WAYS {
+        let finished = site.curl(way, &["--include", &site.url(way, "/")]);
+        let heads: Vec<&str> = finished.stdout.split("\r\n\r\n").collect();
+        let [hints, answer, "hello"] = heads[..] else { panic!("{way:?}: {}", finished.stdout) };
+        assert!(hints.starts_with(&format!("HTTP/{} 103", way.version)), "{way:?}: {hints}");
+        assert!(hints.contains("link: </a.css>; rel=preload"), "{way:?}: {hints}");
+        assert!(answer.starts_with(&format!("HTTP/{} 200", way.version)), "{way:?}: {answer}");
+        assert!(!answer.contains("link"), "{way:?}: {answer}");
     }
 }
 

@@ -67,16 +67,19 @@ pub(super) struct Owner {
     kind: &'static str,
     name: ObjectName,
     gateway: ObjectName,
+    /// Whether somebody makes certificates for the Gateway.
+    has_issuer: bool,
 }
 
 impl Owner {
-    pub(super) fn gateway(gateway: &Gateway) -> Self {
+    pub(super) fn gateway(gateway: &Gateway, has_issuer: bool) -> Self {
         let name = gateway.meta.object_name();
-        Self { kind: "Gateway", gateway: name.clone(), name }
+        Self { kind: "Gateway", gateway: name.clone(), name, has_issuer }
     }
 
-    pub(super) fn set(set: &ListenerSet, gateway: &Gateway) -> Self {
-        Self { kind: "ListenerSet", name: set.meta.object_name(), gateway: gateway.meta.object_name() }
+    pub(super) fn set(set: &ListenerSet, gateway: &Gateway, has_issuer: bool) -> Self {
+        let (name, gateway) = (set.meta.object_name(), gateway.meta.object_name());
+        Self { kind: "ListenerSet", name, gateway, has_issuer }
     }
 
     fn id(&self, listener: &Listener) -> ListenerId {
@@ -131,6 +134,12 @@ impl ListenerView {
     /// Whether it carries traffic.
     pub(crate) fn serves(&self) -> bool {
         self.is_accepted() && self.refuse.is_none()
+    }
+
+    /// Whether nothing but a certificate is missing, and an issuer is to make it.
+    pub(crate) fn awaits_certificate(&self) -> bool {
+        let is_pending = self.unresolved.as_ref().is_some_and(|fault| fault.reason == Reason::Pending);
+        self.is_accepted() && self.refuse == Some(Refusal::NoCertificate) && is_pending
     }
 
     /// Whether its port and names are its own, be it only to refuse.
@@ -228,6 +237,8 @@ pub(super) fn evaluate(
         view.fault = Some(Fault::new(Reason::PortUnavailable, message));
         view.refuse = None;
     }
+    // What only waits does not hide what is wrong.
+    faults.sort_by_key(|fault| fault.reason == Reason::Pending);
     view.unresolved = Fault::joined(&faults);
     view
 }
@@ -287,8 +298,7 @@ fn read_tls(
         _ => {}
     }
     let mut tls = ServerTls::default();
-    let has_issuer = crate::issuer::of(gateway, lookup.settings.issuer.as_ref()).0.is_some();
-    read_certificates(listener, owner, has_issuer, lookup, view, &mut tls, faults);
+    read_certificates(listener, owner, lookup, view, &mut tls, faults);
     let ClientRule { rule, blobs, faults: mut client_faults, unusable } =
         client_rule(gateway, view.port, lookup);
     if owner.kind == "ListenerSet" {
@@ -314,7 +324,6 @@ fn read_tls(
 fn read_certificates(
     listener: &Listener,
     owner: &Owner,
-    has_issuer: bool,
     lookup: &Lookup<'_>,
     view: &mut ListenerView,
     tls: &mut ServerTls,
@@ -334,7 +343,7 @@ fn read_certificates(
         if index == 0 && is_permitted && reference.kind == "Secret" {
             view.secret = Some(name.clone());
         }
-        let is_awaited = has_issuer && view.secret.as_ref() == Some(&name);
+        let is_awaited = owner.has_issuer && view.secret.as_ref() == Some(&name);
         let beside = if is_awaited { certificate::beside(&name, lookup) } else { Vec::new() };
         match resolved {
             Ok(key) => {
@@ -345,7 +354,7 @@ fn read_certificates(
             // Where one Secret had no room for all names, what is left may be in those beside it.
             Err(_) if !beside.is_empty() && lookup.secret(&name).is_none() => {}
             Err(_) if is_awaited && lookup.secret(&name).is_none() => faults.push(Fault::new(
-                Reason::InvalidCertificateRef,
+                Reason::Pending,
                 format!("tls.certificateRefs[{index}]: Secret {name} does not exist yet; the Gateway's issuer is to make it"),
             )),
             Err(fault) => faults.push(fault.at(&format!("tls.certificateRefs[{index}]"))),

@@ -61,8 +61,14 @@ pub(crate) fn view(gateway: &Gateway, lookup: &Lookup<'_>) -> Option<GatewayView
     let name = gateway.meta.object_name();
     let mut notes = Vec::new();
     let (asked, address_fault) = addresses::requested(gateway, lookup.settings.source);
+    let (parameters, parameters_fault) = match crate::parameters::of_gateway(gateway, class, lookup) {
+        Ok(parameters) => (parameters, None),
+        Err(fault) => (merged(None, None), Some(fault)),
+    };
+    let (issuer, issuer_notes) =
+        crate::issuer::of(gateway, parameters.certificates.as_ref(), lookup.settings.issuer.as_ref());
     let mut listeners: Vec<ListenerView> = {
-        let owner = listener::Owner::gateway(gateway);
+        let owner = listener::Owner::gateway(gateway, issuer.is_some());
         gateway
             .spec
             .listeners
@@ -70,17 +76,12 @@ pub(crate) fn view(gateway: &Gateway, lookup: &Lookup<'_>) -> Option<GatewayView
             .map(|entry| listener::evaluate(entry, &owner, gateway, lookup))
             .collect()
     };
-    let mut sets = sets::views(gateway, lookup);
+    let mut sets = sets::views(gateway, issuer.is_some(), lookup);
     conflicts::resolve(&mut listeners, &mut sets);
     for listener in listeners.iter().chain(sets.iter().flat_map(|set| &set.listeners)) {
         notes.extend(listener.notes.iter().cloned());
     }
-    let (issuer, issuer_notes) = crate::issuer::of(gateway, lookup.settings.issuer.as_ref());
     notes.extend(issuer_notes);
-    let (parameters, parameters_fault) = match crate::parameters::of_gateway(gateway, class, lookup) {
-        Ok(parameters) => (parameters, None),
-        Err(fault) => (merged(None, None), Some(fault)),
-    };
     let fault = parameters_fault.or(address_fault);
     Some(GatewayView {
         generation: gateway.meta.generation,

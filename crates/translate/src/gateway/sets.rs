@@ -19,17 +19,18 @@ pub(crate) struct SetView {
 }
 
 impl SetView {
-    /// Why it is not accepted; one listener that serves is enough.
+    /// Why it is not accepted; one listener that serves, or waits for its certificate, is enough.
     pub(crate) fn not_accepted(&self) -> Option<Fault> {
         self.fault.clone().or_else(|| {
-            let serves = self.listeners.iter().any(ListenerView::serves);
+            let serves = self.listeners.iter().any(|one| one.serves() || one.awaits_certificate());
             (!serves).then(|| Fault::new(Reason::ListenersNotValid, self.bad_listeners()))
         })
     }
 
     /// The listeners that cannot serve, in words.
     pub(super) fn bad_listeners(&self) -> String {
-        let bad = self.listeners.iter().filter(|listener| !listener.serves()).map(|listener| {
+        let is_bad = |listener: &&ListenerView| !listener.serves() && !listener.awaits_certificate();
+        let bad = self.listeners.iter().filter(is_bad).map(|listener| {
             let fault = listener.not_accepted().or(listener.unresolved.as_ref());
             let why = fault.map_or("it cannot serve", |fault| &fault.message);
             format!("listener {}: {why}", listener.id.name)
@@ -39,17 +40,17 @@ impl SetView {
 }
 
 /// The sets that name this Gateway, those of higher precedence first.
-pub(super) fn views(gateway: &Gateway, lookup: &Lookup<'_>) -> Vec<SetView> {
+pub(super) fn views(gateway: &Gateway, has_issuer: bool, lookup: &Lookup<'_>) -> Vec<SetView> {
     let mut sets = lookup.listener_sets_of(&gateway.meta.object_name());
     sets.retain(|set| {
         let parent = &set.spec.parent_ref;
         parent.kind == "Gateway" && parent.group == tidegate_api::refs::GATEWAY_GROUP
     });
     sets.sort_by(|a, b| a.meta.precedence().cmp(&b.meta.precedence()));
-    sets.into_iter().map(|set| view(set, gateway, lookup)).collect()
+    sets.into_iter().map(|set| view(set, gateway, has_issuer, lookup)).collect()
 }
 
-fn view(set: &ListenerSet, gateway: &Gateway, lookup: &Lookup<'_>) -> SetView {
+fn view(set: &ListenerSet, gateway: &Gateway, has_issuer: bool, lookup: &Lookup<'_>) -> SetView {
     let fault = (!is_allowed(set, gateway, lookup)).then(|| {
         Fault::new(
             Reason::NotAllowed,
@@ -61,9 +62,9 @@ fn view(set: &ListenerSet, gateway: &Gateway, lookup: &Lookup<'_>) -> SetView {
             ),
         )
     });
-    let owner = listener::Owner::set(set, gateway);
-    let listeners =
-        set.spec.listeners.iter().map(|entry| listener::evaluate(entry, &owner, gateway, lookup)).collect();
+    let owner = listener::Owner::set(set, gateway, has_issuer);
+    let evaluated = |entry| listener::evaluate(entry, &owner, gateway, lookup);
+    let listeners = set.spec.listeners.iter().map(evaluated).collect();
     SetView { name: set.meta.object_name(), generation: set.meta.generation, fault, listeners }
 }
 

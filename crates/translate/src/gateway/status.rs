@@ -63,10 +63,15 @@ fn unresolved(view: &GatewayView) -> Option<Fault> {
     let listeners = view.listeners.iter().filter_map(|listener| {
         let fault = listener.unresolved.as_ref()?;
         let message = format!("listener {}: {}", listener.id.name, fault.message);
-        Some(Fault::new(Reason::ListenersNotResolved, message))
+        let is_pending = fault.reason == Reason::Pending;
+        let reason = if is_pending { Reason::Pending } else { Reason::ListenersNotResolved };
+        Some(Fault::new(reason, message))
     });
     let own = view.client_certificate.as_ref().err().cloned();
-    Fault::joined(&own.into_iter().chain(listeners).collect::<Vec<_>>())
+    let mut faults: Vec<Fault> = own.into_iter().chain(listeners).collect();
+    // What only waits does not hide what is wrong.
+    faults.sort_by_key(|fault| fault.reason == Reason::Pending);
+    Fault::joined(&faults)
 }
 
 pub(crate) fn listener_set_status(
@@ -140,8 +145,9 @@ fn listener_conditions(
             Some(Fault::new(Reason::Invalid, fault.message.clone()))
         })
         .or_else(|| {
-            listener.refuse.map(|reason| {
-                Fault::new(Reason::Invalid, format!("connections are refused: {}", reason.text()))
+            listener.refuse.map(|refusal| {
+                let reason = if listener.awaits_certificate() { Reason::Pending } else { Reason::Invalid };
+                Fault::new(reason, format!("connections are refused: {}", refusal.text()))
             })
         });
     let mut conditions = vec![

@@ -373,5 +373,6 @@ fn snapshot(endpoints: &[u8]) -> Snapshot {
     let mut snapshot = Snapshot { tables: Tables::new(&plan), ..Snapshot::default() };
     snapshot.listeners.insert(listener, Arc::new(serving));
     snapshot.backends.insert(id, Arc::new(backend));
+    snapshot.put_streams(&plan);
     snapshot
 }

@@ -79,8 +79,9 @@ impl ListenerLabels {
 
 /// Only those that had something to carry: of a hundred thousand routes most are quiet.
 pub(super) fn routes(snapshot: &Snapshot, page: &mut Page<'_>) -> fmt::Result {
-    let all = snapshot.routes.iter().filter(|(_, stats)| stats.connections() + stats.failures() > 0);
-    let mut all: Vec<_> = all.map(|(id, stats)| (id.to_string(), &**stats)).collect();
+    let all = snapshot.streams.iter().map(|(_, route)| route);
+    let all = all.filter(|route| route.stats.connections() + route.stats.failures() > 0);
+    let mut all: Vec<_> = all.map(|route| (route.id.to_string(), &route.stats)).collect();
     all.sort_by(|a, b| a.0.cmp(&b.0));
     traffic("route", &all, page)?;
     page.counter(
@@ -139,7 +140,7 @@ pub(super) fn requests(snapshot: &Snapshot, page: &mut Page<'_>) -> fmt::Result 
 pub(super) fn backends(snapshot: &Snapshot, page: &mut Page<'_>) -> fmt::Result {
     let mut all: Vec<_> = snapshot.backends.iter().map(|(id, backend)| (id.to_string(), backend)).collect();
     all.sort_by(|a, b| a.0.cmp(&b.0));
-    let stats: Vec<_> = all.iter().map(|(name, backend)| (name.clone(), &*backend.stats)).collect();
+    let stats: Vec<_> = all.iter().map(|(name, backend)| (name.clone(), &backend.stats)).collect();
     traffic("backend", &stats, page)?;
     page.counter(
         "tidegate_backend_connect_failures",

@@ -2,14 +2,15 @@ use std::collections::{HashMap, HashSet};
 
 use tidegate_plan::{
     Addresses, BackendHandle, BackendId, BackendKind, Body, Endpoint, EndpointState, Endpoints, EndpointsId,
-    Fragment, ListenerId, ObjectName, Protocol, RouteId, RouteKind, TlsVersion, Transport, Upstream,
+    Fragment, Group, ListenerId, ObjectName, Plan, Protocol, Route, RouteId, RouteKind, Rules, StreamRule,
+    Tables, TlsVersion, Transport, Upstream,
 };
 
 use std::time::Instant;
 
 use super::*;
 use crate::Settings;
-use crate::observe::{ListenerStats, Side, TrafficStats};
+use crate::observe::{ListenerStats, Side};
 use crate::serving::Serving;
 use crate::upstream::{Backend, Place, Random};
 
@@ -155,12 +156,20 @@ fn snapshot() -> Snapshot {
     backend.stats.cell(0).carried(30, 40);
 
     let mut snapshot = Snapshot::default();
-    for (name, connections) in [("busy", 2), ("quiet", 0)] {
-        let id = RouteId { kind: RouteKind::Tls, object: ObjectName::new("shop", name) };
-        let stats = TrafficStats::new(2);
-        (0..connections).for_each(|worker| stats.cell(worker).connected());
-        snapshot.routes.insert(id, Arc::new(stats));
+    let mut plan = Plan::default();
+    for name in ["busy", "quiet"] {
+        plan.insert(Body::Route(Route {
+            id: RouteId { kind: RouteKind::Tls, object: ObjectName::new("shop", name) },
+            created: 0,
+            listeners: Vec::new(),
+            hostnames: Vec::new(),
+            rules: Rules::Stream(StreamRule { name: None, backends: Group::default() }),
+        }));
     }
+    snapshot.tables = Tables::new(&plan);
+    snapshot.put_streams(&plan);
+    let busy = snapshot.streams.iter().find(|(_, route)| &*route.id.object.name == "busy").unwrap().1;
+    (0..2).for_each(|worker| busy.stats.cell(worker).connected());
     snapshot.listeners.insert(listener, serving);
     snapshot.backends.insert(id, Arc::new(backend));
     snapshot

@@ -288,7 +288,9 @@ impl End {
     }
 
     pub(super) fn send(&mut self, plain: &[u8]) {
-        self.codec.send(plain, &mut self.wire).unwrap();
+        let mut records = Vec::new();
+        let length = self.codec.send(plain, &mut records).unwrap();
+        self.wire.extend_from_slice(&records[..length]);
     }
 }
 

@@ -71,6 +71,32 @@ fn those_who_speak_keep_their_place() {
     assert_eq!(worker.endings(), [Ending::FlowEvicted]);
 }
 
+/// A client that asks once and has its answer leaves a socket that is soon had again: a machine with few descriptors
+/// serves many such clients.
+#[test]
+fn flows_that_were_answered_use_up_few_sockets() {
+    let mut echo = Echo::new("");
+    let mut worker = Worker::new(&bounds(4), to(&[&echo]));
+    let address = worker.listen("127.0.0.1");
+    for _ in 0..100 {
+        assert!(Client::new(address).ask("hello", &mut worker, &mut [&mut echo]).is_some());
+        worker.now += Duration::from_millis(20);
+    }
+    // Four have flows, and as many rest as can make way within a tenth of a second.
+    assert!(worker.udp.flows.uplinks.unused() <= 5, "{}", worker.udp.flows.uplinks.unused());
+    let mut heard = echo.heard.clone();
+    heard.sort();
+    heard.dedup();
+    assert!(heard.len() > 50, "a socket that is had again has another port: {}", heard.len());
+
+    for _ in 0..20 {
+        Client::new(address).send("is anybody there?");
+        worker.turn();
+        worker.now += Duration::from_millis(20);
+    }
+    assert!(worker.udp.flows.uplinks.unused() >= 16, "an answer that is owed is waited for longer");
+}
+
 /// The socket of a flow that had to go serves another client. What was meant for the first must not come to it.
 #[test]
 fn a_late_answer_reaches_nobody() {

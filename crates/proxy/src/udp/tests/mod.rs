@@ -25,7 +25,7 @@ use super::*;
 use crate::Settings;
 use crate::observe::Counters;
 use crate::snapshot::Snapshot;
-use crate::upstream::{Backend, Cycle, Place, Random};
+use crate::upstream::{Backend, Place, Random};
 
 /// The port of the plan's listener. The socket is bound to another.
 const PORT: u16 = 53;
@@ -80,7 +80,7 @@ impl Host for Told {
         self.ended.push(Ended {
             client: record.client,
             local: record.local,
-            route: record.rule.unwrap().route().id.object.name.to_string(),
+            route: record.route.unwrap().id.object.name.to_string(),
             endpoint: record.endpoint.unwrap(),
             up: record.up,
             down: record.down,
@@ -326,7 +326,7 @@ fn snapshot(backends: impl IntoIterator<Item = (u32, Backend)>) -> Snapshot {
     plan.insert(listener());
     plan.insert(route(&weights));
     snapshot.tables = Tables::new(&plan);
-    snapshot.cycles.insert(route_id(), Arc::new([Cycle::new(7)]));
+    snapshot.put_streams(&plan);
     snapshot
 }
 

@@ -1,0 +1,196 @@
+//! A client's connection over HTTP/2: h2 reads and writes frames, each request is a task.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use h2::server::{self, Builder, Handshake, SendResponse};
+use h2::{Reason, RecvStream, SendStream};
+use http::header::{self, HeaderMap, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use http_body::Body as _;
+use tidegate_proxy::Bounds;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::oneshot;
+
+use crate::body::{Body, Incoming, pipe};
+use crate::hop;
+
+/// A connection that gives each request to `begin`.
+pub(super) struct Connection<S, B> {
+    state: State<S>,
+    begin: B,
+    is_ending: bool,
+}
+
+enum State<S> {
+    Handshaking(Handshake<S, Bytes>),
+    Serving(server::Connection<S, Bytes>),
+}
+
+/// Where the answer to a request goes, and what comes before it.
+pub(crate) struct Reply {
+    respond: RefCell<SendResponse<Bytes>>,
+    tunnel: Cell<Option<Tunnel>>,
+    begun: Cell<Option<oneshot::Sender<SendStream<Bytes>>>>,
+}
+
+/// A stream that the client would like to go on with another protocol; the way out of it is open when it was answered.
+pub(crate) struct Tunnel {
+    pub(crate) frames: RecvStream,
+    pub(crate) out: oneshot::Receiver<SendStream<Bytes>>,
+}
+
+impl<S, B> Connection<S, B>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    pub(super) fn new(stream: S, bounds: &Bounds, begin: B) -> Self {
+        let mut builder = Builder::new();
+        builder
+            .max_concurrent_streams(bounds.streams)
+            .max_header_list_size(u32::try_from(bounds.header_size).unwrap_or(u32::MAX))
+            .max_pending_accept_reset_streams(bounds.resets)
+            .max_local_error_reset_streams(Some(bounds.resets))
+            .max_send_buffer_size(256 * 1024)
+            .initial_window_size(256 * 1024)
+            .initial_connection_window_size(1024 * 1024)
+            .enable_connect_protocol();
+        Self { state: State::Handshaking(builder.handshake(stream)), begin, is_ending: false }
+    }
+
+    /// Lets it end after the requests that are under way.
+    pub(super) fn end(self: Pin<&mut Self>)
+    where
+        B: Unpin,
+    {
+        let this = self.get_mut();
+        this.is_ending = true;
+        if let State::Serving(connection) = &mut this.state {
+            connection.graceful_shutdown();
+        }
+    }
+}
+
+impl<S, B> Future for Connection<S, B>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    B: Fn(Request<Incoming>, Rc<Reply>) + Unpin,
+{
+    type Output = Result<(), h2::Error>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        loop {
+            match &mut this.state {
+                State::Handshaking(handshake) => {
+                    let mut connection = ready!(Pin::new(handshake).poll(context))?;
+                    if this.is_ending {
+                        connection.graceful_shutdown();
+                    }
+                    this.state = State::Serving(connection);
+                }
+                State::Serving(connection) => match ready!(connection.poll_accept(context)) {
+                    None => return Poll::Ready(Ok(())),
+                    Some(next) => {
+                        let (request, respond) = next?;
+                        let (request, reply) = Reply::to(request, respond);
+                        (this.begin)(request, Rc::new(reply));
+                    }
+                },
+            }
+        }
+    }
+}
+
+impl Reply {
+    fn to(request: Request<RecvStream>, respond: SendResponse<Bytes>) -> (Request<Incoming>, Self) {
+        let (head, frames) = request.into_parts();
+        let (mut tunnel, mut begun) = (None, None);
+        let incoming = if head.method == Method::CONNECT {
+            let (send, out) = oneshot::channel();
+            (tunnel, begun) = (Some(Tunnel { frames, out }), Some(send));
+            Incoming::Empty
+        } else {
+            Incoming::http2(frames, &head.headers)
+        };
+        let reply =
+            Self { respond: RefCell::new(respond), tunnel: Cell::new(tunnel), begun: Cell::new(begun) };
+        (Request::from_parts(head, incoming), reply)
+    }
+
+    /// The stream of a request by CONNECT, once.
+    pub(crate) fn tunnel(&self) -> Option<Tunnel> {
+        self.tunnel.take()
+    }
+
+    /// Sends an answer that comes before the answer.
+    pub(crate) fn answer_early(&self, status: StatusCode, mut headers: HeaderMap) {
+        hop::detach(&mut headers);
+        let mut early = Response::new(());
+        *early.status_mut() = status;
+        *early.headers_mut() = headers;
+        // A stream that is gone by now says so to whoever waits for the answer.
+        let _ = self.respond.borrow_mut().send_informational(early);
+    }
+
+    fn is_reset(&self, context: &mut Context<'_>) -> bool {
+        self.respond.borrow_mut().poll_reset(context).is_ready()
+    }
+
+    fn send(&self, head: Response<()>, is_whole: bool) -> Option<SendStream<Bytes>> {
+        let mut respond = self.respond.borrow_mut();
+        let sent = respond.send_response(head, is_whole);
+        sent.inspect_err(|_| respond.send_reset(Reason::INTERNAL_ERROR)).ok()
+    }
+}
+
+/// Waits for the answer, as long as the client does, and sends it.
+pub(super) async fn answer(answering: impl Future<Output = Response<Body>>, reply: Rc<Reply>) {
+    let Some(response) = unless_reset(answering, &reply).await else { return };
+    let (head, body) = response.into_parts();
+    let mut head = Response::from_parts(head, ());
+    if head.headers().keys().any(hop::is_of_connection) {
+        hop::strip_response(head.headers_mut());
+    }
+    head.headers_mut().entry(header::DATE).or_insert_with(now);
+    if head.status().is_success()
+        && let Some(begun) = reply.begun.take()
+    {
+        head.headers_mut().remove(header::CONTENT_LENGTH);
+        if let Some(stream) = reply.send(head, false) {
+            // Nobody wants it where the backend is gone already, and then it ends with this.
+            let _ = begun.send(stream);
+        }
+        return;
+    }
+    if body.is_end_stream() {
+        reply.send(head, true);
+        return;
+    }
+    if let Some(length) = body.size_hint().exact() {
+        head.headers_mut().entry(header::CONTENT_LENGTH).or_insert_with(|| length.into());
+    }
+    if let Some(stream) = reply.send(head, false) {
+        pipe(body, stream).await;
+    }
+}
+
+async fn unless_reset<T>(future: impl Future<Output = T>, reply: &Reply) -> Option<T> {
+    let mut future = pin!(future);
+    poll_fn(|context| match future.as_mut().poll(context) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending if reply.is_reset(context) => Poll::Ready(None),
+        Poll::Pending => Poll::Pending,
+    })
+    .await
+}
+
+fn now() -> HeaderValue {
+    let text = httpdate::fmt_http_date(SystemTime::now());
+    HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("Thu, 01 Jan 1970 00:00:00 GMT"))
+}
