@@ -191,6 +191,8 @@ has default open .spec.dnsNames '["shared.example.com"]'
 wait_for 60 kubectl --namespace default get secret open-2 || fail "there is no Secret open-2"
 [ "$(kubectl --namespace default get secret open-2 -o jsonpath='{.metadata.annotations.gateway\.tidegate\.io/certificate-of}')" = open ] ||
   fail "Secret open-2 does not say beside which it stands"
+served "$(address_of default shared)" 9443 shared.example.com "$ca"
+served "$(address_of default shared)" 9443 team.example.com "$ca"
 done_with "names of two namespaces have two Certificates"
 
 # What is not ours is not touched.
