@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What needs a whole cluster and is not the official suite: who may do what, commands that ask a cluster, data planes in
-# all their shapes, faults under load, and certificates that the controller makes. Each is a script of its own, which can
-# be run again in a cluster that is up.
+# all their shapes, faults under load, and certificates: that the controller makes, and by cert-manager. Each is a script of
+# its own, which can be run again in a cluster that is up.
 #
 #   ONLY="rights faults"   some of them
 #   KEEP=1                 leave the cluster up, to look around with conformance/cluster/in.sh
@@ -31,6 +31,6 @@ trap 'exit 130' INT TERM
 "$CLUSTER/build.sh"
 "$PROJECT/tools/image.sh" "$image"
 "$here/install.sh" experimental "$image"
-for part in ${ONLY:-rights commands planes faults certs}; do
+for part in ${ONLY:-rights commands planes faults certs certmanager}; do
   "$here/$part.sh"
 done

@@ -52,12 +52,12 @@ impl Data {
 
     pub(crate) fn seen(&mut self, key: ObjectKey, version: String, mark: Option<&Mark>) {
         if key.kind == Kind::Secret {
-            let mark = mark.filter(|mark| mark.is_of(&self.controller));
-            let is_news = match mark {
-                Some(_) => self.foreign.remove(&key.name),
-                None => self.foreign.insert(key.name.clone()),
-            };
+            let is_ours = mark.is_some_and(|mark| mark.is_of(&self.controller));
+            let is_news =
+                if is_ours { self.foreign.remove(&key.name) } else { self.foreign.insert(key.name.clone()) };
             self.changes += u64::from(is_news);
+            // What cert-manager made is served beside as well, and written by nobody here.
+            let mark = mark.filter(|mark| is_ours || mark.is_of_cert_manager());
             self.stands_beside(&key, mark.and_then(|mark| mark.target(&key.name.namespace)));
         }
         self.there.insert(key, version);
@@ -215,6 +215,18 @@ mod tests {
         assert!(data.missing(&asked).is_empty());
         assert_eq!(data.drop_unasked(&asked).len(), 1);
         assert!(data.gone(&secret("a-1")).is_none() && data.further.len() == 1);
+    }
+
+    #[test]
+    fn what_cert_manager_made_stands_beside_and_is_foreign() {
+        let meta = json!({"annotations": {
+            "gateway.tidegate.io/issued-by": "cert-manager", "gateway.tidegate.io/certificate-of": "a",
+        }});
+        let mark = Mark::read(&serde_json::from_value(meta).expect("metadata"));
+        let mut data = Data::new("us".into());
+        data.seen(secret("a-2"), "1".to_owned(), mark.as_ref());
+        assert_eq!(data.missing(&BTreeSet::from([secret("a")])), [secret("a-2")]);
+        assert!(data.foreign().contains(&secret("a-2").name));
     }
 
     #[test]

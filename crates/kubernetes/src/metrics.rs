@@ -69,7 +69,7 @@ metrics! {
     status_waiting, gauge, "tidegate_controller_status_waiting", "Statuses that wait to be written.";
     applies, counter, "tidegate_controller_applies", "Objects of data planes that were applied.";
     apply_failures, counter, "tidegate_controller_apply_failures", "Objects of data planes that could not be applied.";
-    certificates, gauge, "tidegate_controller_certificates", "Certificates that cert-manager is asked for.";
+    asked_certificates, gauge, "tidegate_controller_certificates", "Certificates that cert-manager is asked for.";
     certificate_failures, counter, "tidegate_controller_certificate_failures", "Certificates that could not be created, changed or deleted.";
     gateways, gauge, "tidegate_controller_gateways", "Gateways that have a data plane.";
     proxies, gauge, "tidegate_controller_proxies", "Data planes that are connected.";

@@ -19,4 +19,5 @@ pub(crate) use keep::Keeper;
 pub use plan::{Plan, Planned, plan};
 pub(crate) use state::Certificates;
 pub use targets::{Target, Targets, targets};
+pub(crate) use there::BY_CERT_MANAGER;
 pub use there::There;

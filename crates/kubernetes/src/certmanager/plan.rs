@@ -11,7 +11,7 @@ use tidegate_plan::{Hostname, ObjectName};
 use tidegate_translate::{CERTIFICATE_OF, ISSUED_BY, shortened};
 
 use super::targets::{Owner, Target};
-use super::there::{CERTIFICATE_FOR, Existing, ROLE, There, WRITTEN, written};
+use super::there::{BY_CERT_MANAGER, CERTIFICATE_FOR, Existing, ROLE, There, WRITTEN, written};
 use crate::planes::{NAME_LABEL, ROLE_LABEL};
 
 /// Names in a Certificate at most. CAs have such bounds, Let's Encrypt this one.
@@ -243,7 +243,7 @@ fn body(
     annotations.insert(CERTIFICATE_FOR.to_owned(), slot.group.to_string());
     annotations.insert(WRITTEN.to_owned(), written(names));
     let mut on_secret = asked.secret_annotations.clone();
-    on_secret.insert(ISSUED_BY.to_owned(), "cert-manager".to_owned());
+    on_secret.insert(ISSUED_BY.to_owned(), BY_CERT_MANAGER.to_owned());
     if is_further {
         for annotations in [&mut annotations, &mut on_secret] {
             annotations.insert(CERTIFICATE_OF.to_owned(), target.secret.name.to_string());

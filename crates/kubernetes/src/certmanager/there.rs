@@ -11,6 +11,8 @@ use tidegate_translate::{CERTIFICATE_OF, short_hash};
 use super::targets::Owner;
 use crate::planes::ROLE_LABEL;
 
+/// What a Secret that cert-manager made for a Certificate of ours says of its issuer.
+pub(crate) const BY_CERT_MANAGER: &str = "cert-manager";
 /// The role of Certificates of ours.
 pub(super) const ROLE: &str = "certificate";
 /// Which names a Certificate is for: those of this namespace, or this one; empty: all of the listener's.

@@ -17,7 +17,7 @@ impl Controller {
         if self.settings.cert_manager {
             self.tell_what_is_not_asked(&targets);
         }
-        self.metrics.certificates.set(self.cert_manager.count());
+        self.metrics.asked_certificates.set(self.cert_manager.count());
         self.cert_manager.want(targets, Instant::now())
     }
 

@@ -17,6 +17,8 @@ use tidegate_issuing::issuer_named;
 use tidegate_plan::ObjectName;
 use tidegate_translate::{CERTIFICATE_OF, ISSUED_BY, short_hash};
 
+use crate::certmanager::BY_CERT_MANAGER;
+
 /// Marks what is ours, and says what it is.
 pub(crate) const SHELF_LABEL: &str = "gateway.tidegate.io/certificates";
 /// Whose it is, where several controllers share a cluster.
@@ -31,22 +33,32 @@ pub(crate) const DOCUMENT: &str = "document";
 /// What the metadata of a Secret say: that it is a certificate of a controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
-    controller: String,
+    /// `None`: cert-manager made it, for a Certificate of a controller.
+    controller: Option<String>,
     /// The listener's Secret that had no room.
     of: Option<String>,
 }
 
 impl Mark {
     pub(crate) fn read(meta: &ObjectMeta) -> Option<Self> {
-        let shelf = meta.labels.as_ref()?.get(SHELF_LABEL)?;
         let annotations = meta.annotations.as_ref()?;
-        let is_certificate = *shelf == label(Shelf::Certificates) && annotations.contains_key(ISSUED_BY);
+        let issuer = annotations.get(ISSUED_BY)?;
+        let of = annotations.get(CERTIFICATE_OF).cloned();
+        if issuer == BY_CERT_MANAGER {
+            return Some(Self { controller: None, of });
+        }
+        let shelf = meta.labels.as_ref()?.get(SHELF_LABEL)?;
+        let is_certificate = *shelf == label(Shelf::Certificates);
         let controller = annotations.get(CONTROLLER).filter(|_| is_certificate)?.clone();
-        Some(Self { controller, of: annotations.get(CERTIFICATE_OF).cloned() })
+        Some(Self { controller: Some(controller), of })
     }
 
     pub(crate) fn is_of(&self, controller: &str) -> bool {
-        self.controller == controller
+        self.controller.as_deref() == Some(controller)
+    }
+
+    pub(crate) const fn is_of_cert_manager(&self) -> bool {
+        self.controller.is_none()
     }
 
     /// The Secret, in the same namespace, beside which it stands.

@@ -119,7 +119,7 @@ mod tests {
         let claims = [claim("a", POOL, &[], &[]), claim("b", POOL, &[], &["192.0.2.0"])];
         assert_eq!(given(&claims), [ips(&["192.0.2.1"]), ips(&["192.0.2.0"])]);
         let asked = [claim("a", POOL, &["192.0.2.0"], &[]), claim("b", POOL, &[], &["192.0.2.0"])];
-        assert_eq!(given(&asked)[0], [], "another has it");
+        assert!(given(&asked)[0].is_empty(), "another has it");
     }
 
     #[test]
