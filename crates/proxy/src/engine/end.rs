@@ -87,8 +87,13 @@ impl<S: Stream> End<S> {
 
     /// Reads once and takes the encryption off.
     pub(super) fn read(&mut self, scratch: &mut Scratch) -> Result<Read, Broken> {
+        self.read_most(READ, scratch)
+    }
+
+    /// The same with so many bytes at most.
+    pub(super) fn read_most(&mut self, most: usize, scratch: &mut Scratch) -> Result<Read, Broken> {
         let carried = self.tls.as_ref().map_or(0, |tls| tls.carried(&mut scratch.read));
-        let room = &mut scratch.read[carried..carried + READ];
+        let room = &mut scratch.read[carried..carried + most];
         let count = match self.stream.recv(room) {
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -103,7 +108,7 @@ impl<S: Stream> End<S> {
         }
         // Less than there was room for is all there was; the poller tells of more, but not again of an end that it
         // has told of already.
-        self.readable = count == READ || self.hanging_up;
+        self.readable = count == most || self.hanging_up;
         if self.tls.is_none() {
             return Ok(Read::Bytes(count));
         }

@@ -4,7 +4,7 @@
 use std::io;
 
 use crate::engine::end::{Broken, End, Read};
-use crate::engine::scratch::{READ, Scratch};
+use crate::engine::scratch::{READ, Scratch, TLS_READ};
 use crate::engine::stream::{Pipes, Stream};
 
 /// So many full reads in a row are bulk.
@@ -137,7 +137,8 @@ impl<P> Lane<P> {
         to: &mut End<S>,
         scratch: &mut Scratch,
     ) -> Result<usize, Fault> {
-        let read = from.read(scratch).map_err(Fault::From)?;
+        let most = if from.tls.is_some() || to.tls.is_some() { TLS_READ } else { READ };
+        let read = from.read_most(most, scratch).map_err(Fault::From)?;
         let Scratch { read: buffer, plain, wire } = scratch;
         let bytes = match read {
             Read::Nothing | Read::Ended => return Ok(0),

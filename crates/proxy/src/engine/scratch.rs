@@ -5,6 +5,10 @@ use crate::tls::Codec;
 /// A read takes up to this much. Larger ones cost more cache than they save calls.
 pub(crate) const READ: usize = 64 * 1024;
 
+/// The same where one of the ends has TLS: there is no other way to carry much at a time, and each write wakes the
+/// receiver.
+pub(super) const TLS_READ: usize = 2 * READ;
+
 /// What a TLS codec may put before a read.
 const CARRIED: usize = Codec::MOST_CARRIED;
 
@@ -21,9 +25,9 @@ pub(crate) struct Scratch {
 impl Scratch {
     pub(crate) fn new() -> Self {
         Self {
-            read: vec![0; READ + CARRIED].into_boxed_slice(),
-            plain: Vec::with_capacity(READ + CARRIED),
-            wire: Vec::with_capacity(READ + CARRIED),
+            read: vec![0; TLS_READ + CARRIED].into_boxed_slice(),
+            plain: Vec::with_capacity(TLS_READ + CARRIED),
+            wire: Vec::with_capacity(TLS_READ + CARRIED),
         }
     }
 }
