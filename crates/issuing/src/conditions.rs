@@ -163,3 +163,80 @@ fn time(seconds: Seconds) -> String {
     let since = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
     humantime::format_rfc3339_seconds(UNIX_EPOCH + since).to_string()
 }
+
+#[cfg(test)]
+mod tests {
+    use tidegate_api::Kind;
+    use tidegate_api::status::GatewayStatus;
+    use tidegate_certs::Demand;
+    use tidegate_translate::Wanted;
+
+    use super::*;
+
+    fn wants(secret_namespace: &str) -> BTreeMap<ListenerId, Arc<Wants>> {
+        let listener =
+            ListenerId { gateway: ObjectName::new("shop", "web"), listener_set: None, name: "https".into() };
+        let name = Hostname::parse("a.example.com").unwrap();
+        let wants = Wants {
+            listener: listener.clone(),
+            issuer: tidegate_translate::Issuer::Embedded,
+            secret: Some(ObjectName::new(secret_namespace, "tls")),
+            names: vec![Wanted { name, routes: Vec::new() }],
+            stand_in: None,
+            left_out: Vec::new(),
+        };
+        BTreeMap::from([(listener, Arc::new(wants))])
+    }
+
+    fn said(
+        wants: &BTreeMap<ListenerId, Arc<Wants>>,
+        picture: Option<&Picture>,
+        foreign: &BTreeSet<ObjectName>,
+        source: Source,
+    ) -> Option<(Reason, String)> {
+        let listener = ListenerStatus {
+            name: "https".into(),
+            supported_kinds: Vec::new(),
+            attached_routes: 0,
+            conditions: Vec::new(),
+        };
+        let mut status = Status::Gateway(GatewayStatus {
+            addresses: Vec::new(),
+            conditions: Vec::new(),
+            listeners: vec![listener],
+            attached_listener_sets: 0,
+        });
+        let key = ObjectKey { kind: Kind::Gateway, name: ObjectName::new("shop", "web") };
+        Issuing { wants, picture, foreign, source }.add(&mut status, &key);
+        let Status::Gateway(status) = status else { panic!("another status") };
+        let condition = status.listeners[0].conditions.first();
+        condition.map(|condition| (condition.reason, condition.message.clone()))
+    }
+
+    #[test]
+    fn in_a_cluster_nothing_is_made_in_another_namespace() {
+        let (elsewhere, nothing) = (wants("bank"), BTreeSet::new());
+        let asked = |source| demand::demand(elsewhere.values(), BTreeSet::new(), source);
+        assert_eq!(asked(Source::Cluster), Demand::default());
+        assert_eq!(asked(Source::Folder).targets.len(), 1);
+        let picture = Picture::default();
+        let (reason, message) = said(&elsewhere, Some(&picture), &nothing, Source::Cluster).unwrap();
+        assert_eq!(reason, Reason::IssuanceFailed);
+        assert!(message.ends_with("name a Secret of namespace shop"), "{message}");
+    }
+
+    #[test]
+    fn what_is_said_is_what_there_is() {
+        let (own, nothing) = (wants("shop"), BTreeSet::new());
+        let reason = |picture: Option<&Picture>| {
+            said(&own, picture, &nothing, Source::Cluster).map(|(reason, _)| reason)
+        };
+        assert_eq!(reason(None), Some(Reason::IssuanceFailed), "nobody makes any");
+        assert_eq!(reason(Some(&Picture::default())), Some(Reason::Pending), "nobody has looked yet");
+        let demand = Arc::new(demand::demand(own.values(), BTreeSet::new(), Source::Cluster));
+        let there = Picture { demand, ..Picture::default() };
+        assert_eq!(reason(Some(&there)), Some(Reason::CertificatesIssued));
+        let foreign = BTreeSet::from([ObjectName::new("shop", "tls")]);
+        assert_eq!(said(&own, Some(&there), &foreign, Source::Cluster), None, "it is somebody's own");
+    }
+}

@@ -18,7 +18,7 @@ fn embedded() -> IssuingSettings {
         acme: None,
         policies: Policies::from([(Issuer::Embedded, Policy::embedded())]),
         default: None,
-        stand_in: false,
+        stand_in: true,
     }
 }
 
@@ -89,6 +89,7 @@ async fn certificates_in_a_cluster() {
     further_ones_are_served_as_well(&client, &first).await;
     those_of_a_listener_set_belong_to_it(&client).await;
     what_is_not_ours_stays_as_it_is(&client).await;
+    something_stands_in_until_there_is_a_certificate(&client, &first).await;
     what_somebody_spoils_is_made_again(&client).await;
     another_leader_goes_on(&client, first).await;
 }
@@ -199,6 +200,36 @@ async fn what_is_not_ours_stays_as_it_is(client: &Client) {
     apply(client, &route("f", "shop", "web", "f.example.com")).await;
     issued(client, "shop", "web-tls", "f.example.com").await;
     assert_eq!(secret(client, "shop", "theirs").await, before);
+}
+
+/// Nobody is here to be asked: clients are shown what vouches for itself, and the cluster has no Secret of it.
+async fn something_stands_in_until_there_is_a_certificate(client: &Client, controller: &Controller) {
+    let mut waiting = gateway("waiting", "waiting-tls");
+    waiting["metadata"]["annotations"]["gateway.tidegate.io/issuer"] = json!("acme");
+    apply(client, &waiting).await;
+    apply(client, &route("h", "shop", "waiting", "h.example.com")).await;
+    eventually("the listener says that nobody makes it", async || {
+        let found = get(client, GATEWAY_API, "Gateway", "waiting").await;
+        condition(&found["status"]["listeners"][0]["conditions"], ISSUED)
+            == ("False".to_owned(), "IssuanceFailed".to_owned())
+    })
+    .await;
+    eventually("there is a data plane to be", async || {
+        !get(client, "v1", "ConfigMap", "tidegate-waiting").await.is_null()
+    })
+    .await;
+    let plane = TestPlane::start(client, "waiting", controller.link).await;
+    eventually("the data plane has a stand-in", async || {
+        let plan = plane.plan();
+        plan.listeners().filter_map(|listener| listener.handling.server_tls()).any(|tls| {
+            let names = tls.certificates.iter().flat_map(|certificate| &certificate.names);
+            names.map(ToString::to_string).eq(["h.example.com"])
+        })
+    })
+    .await;
+    plane.stop().await;
+    assert!(secret(client, "shop", "waiting-tls").await.is_null());
+    assert!(secret(client, "shop", "waiting-tls-stand-in").await.is_null());
 }
 
 async fn what_somebody_spoils_is_made_again(client: &Client) {

@@ -104,3 +104,29 @@ fn root_and_list_without_a_state_say_so() {
     assert!(String::from_utf8_lossy(&told.stderr).contains("has no root yet"), "{told:?}");
     assert!(told.stdout.is_empty());
 }
+
+#[test]
+fn check_takes_a_secret_that_an_issuer_is_to_make_for_no_mistake() {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = |annotations: &str| {
+        let text = format!(
+            "apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {{name: tidegate}}\n\
+             spec: {{controllerName: gateway.tidegate.io/controller}}\n---\n\
+             apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\n\
+             metadata: {{name: web, annotations: {{{annotations}}}}}\nspec:\n  gatewayClassName: tidegate\n  listeners:\n\
+             \x20 - {{name: https, port: 443, protocol: HTTPS, hostname: a.example.com, tls: {{certificateRefs: [{{name: web}}]}}}}\n"
+        );
+        fs::write(folder.path().join("gateway.yaml"), text).unwrap();
+        let checked =
+            Command::new(env!("CARGO_BIN_EXE_tidegate")).arg("check").arg(folder.path()).output().unwrap();
+        // Lines are broken anywhere.
+        let told = String::from_utf8(checked.stdout).unwrap();
+        (checked.status.code(), told.split_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    let (status, told) = gateway("gateway.tidegate.io/issuer: embedded");
+    assert_eq!(status, Some(0), "{told}");
+    assert!(told.contains("Pending") && told.contains("the Gateway's issuer is to make it"), "{told}");
+    let (status, told) = gateway("");
+    assert_eq!(status, Some(1), "{told}");
+    assert!(told.contains("does not exist; create it"), "{told}");
+}
