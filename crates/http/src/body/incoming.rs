@@ -1,12 +1,18 @@
 //! A body as it comes in, over either version of HTTP.
 
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use h2::{Reason, RecvStream};
 use http::{HeaderMap, header};
 use http_body::{Body, Frame, SizeHint};
+use tokio::time::timeout;
+
+/// How long a request waits for the first of a body that it does not need.
+const LOOK: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 pub(crate) enum Incoming {
@@ -28,6 +34,8 @@ pub(crate) enum IncomingError {
 #[derive(Debug)]
 pub(crate) struct Stream {
     frames: RecvStream,
+    /// What was looked at before anybody took it.
+    first: Option<Result<Frame<Bytes>, h2::Error>>,
     /// What is to come, if that was said.
     left: Option<u64>,
     has_data: bool,
@@ -36,7 +44,30 @@ pub(crate) struct Stream {
 impl Incoming {
     /// The body of a message with these headers.
     pub(crate) fn http2(frames: RecvStream, headers: &HeaderMap) -> Self {
-        Self::Http2(Stream { frames, left: length(headers), has_data: true })
+        Self::Http2(Stream { frames, first: None, left: length(headers), has_data: true })
+    }
+
+    /// Waits a moment for the end of a body that is most likely empty. Many clients of HTTP/2 say it in a frame of its
+    /// own; a backend over HTTP/1.1 would be told of a body, and one that reads none closes the connection on it, with
+    /// its answer.
+    pub(crate) async fn look(&mut self) {
+        let Self::Http2(stream) = self else { return };
+        if stream.left.is_some() || stream.frames.is_end_stream() {
+            return;
+        }
+        let first = async {
+            loop {
+                match poll_fn(|context| stream.poll(context)).await {
+                    Some(Ok(frame)) if frame.data_ref().is_some_and(Bytes::is_empty) => {}
+                    first => return first,
+                }
+            }
+        };
+        match timeout(LOOK, first).await {
+            Ok(None) => *self = Self::Empty,
+            Ok(first) => stream.first = first,
+            Err(_) => {}
+        }
     }
 
     /// The stream of a tunnel.
@@ -58,6 +89,9 @@ fn length(headers: &HeaderMap) -> Option<u64> {
 
 impl Stream {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(first));
+        }
         if self.has_data {
             match ready!(self.frames.poll_data(context)) {
                 Some(Ok(data)) => {
@@ -105,7 +139,7 @@ impl Body for Incoming {
         match self {
             Self::Empty => true,
             Self::Http1(incoming) => incoming.is_end_stream(),
-            Self::Http2(stream) => stream.frames.is_end_stream(),
+            Self::Http2(stream) => stream.first.is_none() && stream.frames.is_end_stream(),
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use http::header;
 use http::request::Parts;
-use http::{HeaderMap, Request, Response, Version};
+use http::{HeaderMap, Method, Request, Response, Version};
 use tidegate_plan::{ExternalAuth, Inbound, ListenerHandle, PathMatch, Reason, Rule, RuleHandle};
 use tidegate_proxy::{Backend, Ending, Lease};
 use tokio::time::timeout_at;
@@ -68,11 +68,14 @@ impl Found<'_> {
 async fn answer(
     exchange: &Rc<Exchange>,
     mut parts: Parts,
-    incoming: Incoming,
+    mut incoming: Incoming,
     tunnel: Option<upgrade::Wish>,
 ) -> Result<Response<Body>, Failure> {
     request::settle(&mut parts)?;
     exchange.home.limits.check(&parts)?;
+    if matches!(parts.method, Method::GET | Method::HEAD) {
+        incoming.look().await;
+    }
     if let Some(tunnel) = &tunnel {
         tunnel.settle(&mut parts);
     }

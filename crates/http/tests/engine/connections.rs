@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Response;
+use http::{Request, Response};
 use http_body_util::Full;
 use tidegate_plan::{Filter, HeaderChange};
 use tidegate_proxy::Bounds;
@@ -282,4 +282,30 @@ fn expect_continue_is_answered_when_the_backend_wants_the_body() {
     let answer = connection.ask("body");
     assert!(answer.body.ends_with("\nbody") && !answer.body.contains("expect"), "{}", answer.body);
     assert_eq!(get(gate.address(), "/").status, 200);
+}
+
+/// Clients of HTTP/2 may say in a frame of its own that a request has no body. A backend over HTTP/1.1 must not be told
+/// of one for that: it may close the connection on what it does not read, and with that lose its answer.
+#[test]
+fn a_body_that_turns_out_empty_is_none() {
+    let (gate, _) = gate(Bounds::default());
+    let asked = |method: &'static str, data: &'static str| {
+        run(async {
+            let stream = tokio::net::TcpStream::connect(gate.address()).await.unwrap();
+            let (sender, connection) = h2::client::handshake(stream).await.unwrap();
+            tokio::spawn(connection);
+            let request = Request::builder().method(method).uri("http://a.test/").body(()).unwrap();
+            let (answer, mut body) = sender.ready().await.unwrap().send_request(request, false).unwrap();
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            body.send_data(Bytes::from_static(data.as_bytes()), true).unwrap();
+            let mut body = answer.await.unwrap().into_body();
+            String::from_utf8(body.data().await.unwrap().unwrap().to_vec()).unwrap()
+        })
+    };
+    let told = asked("GET", "");
+    assert!(!told.contains("transfer-encoding") && !told.contains("content-length"), "{told}");
+    let told = asked("GET", "something");
+    assert!(told.contains("transfer-encoding: chunked") && told.ends_with("\n\nsomething"), "{told}");
+    let told = asked("POST", "");
+    assert!(told.contains("transfer-encoding: chunked"), "a body may take its time: {told}");
 }

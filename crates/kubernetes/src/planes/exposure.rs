@@ -346,8 +346,7 @@ mod tests {
         let pods = BTreeSet::from([IpAddr::from([192, 0, 2, 1])]);
         let told = |addresses: &[(Option<&str>, bool)], given: &[IpAddr]| {
             let wish = asked(addresses, parameters.clone());
-            let reached =
-                Reached { services: &BTreeMap::new(), pods: &pods, nodes: &[], pool: Some(given) };
+            let reached = Reached { services: &BTreeMap::new(), pods: &pods, nodes: &[], pool: Some(given) };
             let all = super::addresses(&exposures(&gateway(), &wish), &wish, &reached);
             (all.found.into_iter().map(|each| each.value).collect::<Vec<_>>(), all.fault.map(|(why, _)| why))
         };

@@ -23,7 +23,8 @@ pub(crate) struct Claim {
 
 /// The pool of a Gateway, where it is in the host's network and has one.
 pub(crate) fn ranges(asked: &Infrastructure) -> Option<Vec<IpNet>> {
-    let workload = asked.parameters.workload.as_ref().filter(|workload| workload.host_network == Some(true))?;
+    let workload =
+        asked.parameters.workload.as_ref().filter(|workload| workload.host_network == Some(true))?;
     let entries = workload.address_pool.as_ref()?;
     let range = |text: &String| text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from)).ok();
     Some(entries.iter().filter_map(range).collect())
