@@ -36,7 +36,7 @@ impl CertManager {
         if let Some(why) = self.targets.refused.get(listener) {
             return Some(why);
         }
-        self.targets.listeners.get(listener).is_none().then_some(
+        (!self.targets.listeners.contains_key(listener)).then_some(
             "cert-manager's gateway-shim makes it, which acts on listeners with a hostname; gateway.tidegate.io/cert-manager: all has Tidegate ask for it",
         )
     }
