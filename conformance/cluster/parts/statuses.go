@@ -287,8 +287,8 @@ func said(object map[string]any) any {
 	return status
 }
 
-// Conditions that a data plane, an address or the cluster's CRDs decide.
-var elsewhere = []string{"Programmed", "AddressesAssigned", "SupportedVersion"}
+// Conditions that a data plane, an address, an issuer or the cluster's CRDs decide.
+var elsewhere = []string{"Programmed", "AddressesAssigned", "SupportedVersion", "gateway.tidegate.io/CertificatesIssued"}
 
 // plain takes away times and what is decided elsewhere, and gives conditions one order.
 func plain(value any) {
