@@ -12,7 +12,7 @@ FUZZ_SECONDS ?= 60
 FOR_DEMO := gcc:gcc openssl:openssl curl:curl socat:socat
 FOR_TEST := $(FOR_DEMO) jq:jq psql:postgresql-client initdb:postgresql redis-server:redis-server \
 	redis-cli:redis-tools mosquitto:mosquitto mosquitto_pub:mosquitto-clients dnsmasq:dnsmasq-base \
-	dig:bind9-dnsutils dropbear:dropbear-bin nginx:nginx
+	dig:bind9-dnsutils dropbear:dropbear-bin nginx:nginx script:bsdutils
 
 # A cluster, its images and the suite (conformance/README.md).
 FOR_CLUSTER := jq:jq openssl:openssl curl:curl containerd:containerd runc:runc nft:nftables conntrack:conntrack \
@@ -27,7 +27,7 @@ ROWS ?=
 
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help demo test integration integration-cluster conformance image chart lint golden bench bench-cluster bench-decide fuzz debian
+.PHONY: help demo test soak integration integration-cluster conformance image chart lint golden bench bench-cluster bench-decide fuzz debian
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -44,12 +44,18 @@ demo: debian ## real servers, Tidegate in front of them, and what happens; DEMO=
 test: debian lint ## everything that needs neither Go nor a cluster
 	cargo test --workspace --quiet
 
+soak: ## live connections and requests through 500 changes, 10,000 slow hellos, with figures: some minutes
+	ulimit -n 20000 && SOAK=full cargo test --package tidegate --test soak --test faults -- \
+	  --nocapture --test-threads 1 outlive_changes drip_fed
+
 integration: debian ## with parts that Go fetches: the official suite's manifests, h2spec, gRPC, a CA for ACME, a real API server
 	cargo build --quiet --package tidegate
 	conformance/manifests.sh target/debug/tidegate
 	tools/http/integration.sh target/debug/tidegate
 	tools/certs/integration.sh
+	cd tools/image && go test ./...
 	conformance/cluster/build.sh
+	cd conformance/cluster && go test ./bench
 	for channel in standard experimental; do \
 	  TIDEGATE_APISERVER_BIN=$(CURDIR)/.cache/cluster/bin TIDEGATE_CRDS=$(CURDIR)/.cache/cluster/crds/$$channel \
 	    cargo test --quiet --package tidegate-kubernetes --test apiserver -- --ignored || exit 1; \
@@ -68,9 +74,11 @@ chart: debian ## render charts/install.yaml and the golden files of the chart; r
 	conformance/cluster/build.sh
 	UPDATE=1 charts/render.sh .cache/cluster/bin/helm
 
-lint: $(DENY) ## format, clippy with warnings denied, licences, bans and sources of dependencies
+lint: $(DENY) ## format, lock files, clippy with warnings denied, licences, bans and sources of dependencies
 	cargo fmt --all --check
 	cargo fmt --manifest-path bench/loadgen/Cargo.toml --check
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
+	cargo metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml > /dev/null
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	$(DENY) --log-level error check bans licenses sources
 	$(DENY) --log-level error --manifest-path bench/loadgen/Cargo.toml --config deny.toml check bans licenses sources
@@ -80,9 +88,10 @@ golden: ## rewrite the expectations beside the golden inputs and the corpus; rea
 	UPDATE=1 cargo test --quiet --package tidegate-api --test corpus
 	UPDATE=1 cargo test --quiet --package tidegate --test cases
 
-bench: ## Tidegate against other proxies, in a namespace of its own (bench/README.md; ROUNDS, SECONDS, PEERS, ROWS)
+bench: ## Tidegate against other proxies, in a namespace of its own (bench/README.md; ROUNDS, SECONDS, PEERS, ROWS), then bench-decide
 	bench/prepare.sh
 	bench/run.py --rounds $(ROUNDS) --seconds $(SECONDS) --peers "$(PEERS)" --rows "$(ROWS)"
+	$(MAKE) bench-decide
 
 bench-cluster: debian ## routes and Gateways in a cluster: from their creation to their first answer (PROFILE, SAMPLES, KEEP)
 	conformance/bench.sh
@@ -91,7 +100,8 @@ bench-decide: ## what decisions and translations cost
 	cargo bench --package tidegate-plan --bench decide -- --noplot
 	cargo bench --package tidegate-translate --bench translate -- --noplot
 
-fuzz: $(FUZZ) ## each fuzz target for FUZZ_SECONDS (60)
+fuzz: $(FUZZ) ## each fuzz target for FUZZ_SECONDS (60), beginning with what the tests have
+	fuzz/seeds.py
 	cd fuzz && for target in $$($(FUZZ) list); do \
 	  RUSTC_BOOTSTRAP=1 $(FUZZ) run $$target -s none -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 

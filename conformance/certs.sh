@@ -11,6 +11,7 @@ tools=$PROJECT/.cache/tools/certs
 tidegate=$PROJECT/target/$([ "${PROFILE:-dev}" = dev ] && echo debug || echo "$PROFILE")/tidegate
 work=$(mktemp -d)
 started=()
+revision=
 
 leave() {
   local outcome=$?
@@ -23,7 +24,13 @@ leave() {
     cp "$work/pebble.log" "$LOG/certs-pebble.log" 2>/dev/null || true
     system logs --selector app.kubernetes.io/name=tidegate --tail=-1 --prefix >"$LOG/certs-controller.log" 2>&1 || true
   fi
+  # What comes after in this cluster finds the controller as it was: without issuers, and without their rights.
+  if [ -n "$revision" ]; then
+    "$in" helm rollback tidegate "$revision" --namespace tidegate-system >/dev/null || outcome=1
+    system rollout status deployment/tidegate --timeout=2m >/dev/null || outcome=1
+  fi
   rm -rf "$work"
+  exit "$outcome"
 }
 trap leave EXIT
 trap 'exit 130' INT TERM
@@ -100,10 +107,13 @@ system scale deployment/tidegate --replicas=0 >/dev/null
 system wait pod --selector app.kubernetes.io/name=tidegate --for=delete --timeout=1m >/dev/null
 system delete secrets --selector gateway.tidegate.io/certificates --ignore-not-found >/dev/null
 start_pebble
+revision=$("$in" helm history tidegate --namespace tidegate-system --output json | jq '.[-1].revision')
 system create secret generic acme-ca --from-file=ca.crt="$work/ca.crt" --dry-run=client -o yaml | system apply --server-side --force-conflicts --filename - >/dev/null
 "$in" helm upgrade tidegate "$PROJECT/charts/tidegate" --namespace tidegate-system --reuse-values \
   --set 'certificates.issuers={embedded,acme}' --set certificates.acme.caSecret=acme-ca \
   --set "certificates.acme.directory=https://$NODE_ADDRESS:14000/dir" --set controller.replicas=2 \
+  --set certificates.acme.accounts.second.caSecret=acme-ca \
+  --set "certificates.acme.accounts.second.directory=https://$NODE_ADDRESS:14000/dir" \
   --set 'controller.extraArgs={--gather-names=1s}' >/dev/null
 system scale deployment/tidegate --replicas=2 >/dev/null
 system rollout status deployment/tidegate --timeout=2m >/dev/null
@@ -135,15 +145,31 @@ mapfile -t planes < <(k get pods --selector gateway.networking.k8s.io/gateway-na
 leads_to one.certs.example "${planes[0]}"
 leads_to two.certs.example "${planes[1]}"
 leads_to alpn.certs.example "$(address alpn)"
-k annotate --overwrite gateway alpn gateway.tidegate.io/issuer=acme >/dev/null
+# The dry run asks nobody: what would be asked for if the issuer were switched on.
+"$in" "$tidegate" certs plan --gateway alpn --namespace certs --certs acme >"$work/plan" 2>&1 || fail "certs plan: $(cat "$work/plan")"
+grep -q "Secret certs/alpn of acme: alpn.certs.example" "$work/plan" || fail "certs plan says: $(cat "$work/plan")"
+! grep -q "not known here" "$work/plan" || fail "certs plan misses something: $(cat "$work/plan")"
+[ "$(orders)" = 0 ] || fail "the dry run has asked for something"
+k annotate --overwrite gateway alpn gateway.tidegate.io/issuer=acme gateway.tidegate.io/acme-account=second >/dev/null
 route one web
 route two web
 served "$work/acme-root.crt" one "$web"
 served "$work/acme-root.crt" two "$web"
 served "$work/acme-root.crt" alpn "$(address alpn)"
 [ "$(owner web)" = Gateway/web ] || fail "Secret web is of $(owner web)"
+# Each by the account that its Gateway names.
+made_by() { k get secret "$1" -o jsonpath='{.metadata.annotations.gateway\.tidegate\.io/issued-by}'; }
+[ "$(made_by web), $(made_by alpn)" = "acme, acme (second)" ] || fail "Secrets are made by $(made_by web), $(made_by alpn)"
 "$in" "$tidegate" certs list --gateway web --namespace certs >"$work/list" || fail "certs list: $(cat "$work/list")"
 grep -q "certs/web *acme .*one.certs.example, two.certs.example" "$work/list" || fail "certs list says: $(cat "$work/list")"
+# And what there is, with what is left out: its exit status says that something is.
+outcome=0
+"$in" "$tidegate" certs plan --gateway web --namespace certs >"$work/plan" 2>&1 || outcome=$?
+for words in "Secret certs/web is there until" "not one.example.org of HTTPRoute certs/one"; do
+  if [ "$outcome" != 1 ] || ! grep -q "$words" "$work/plan"; then
+    fail "certs plan ends with $outcome and says: $(cat "$work/plan")"
+  fi
+done
 # Outside the domains that the owner allows: never asked for.
 ! grep -q "example.org" "$work/pebble.log" || fail "a name was asked for that is not allowed"
 

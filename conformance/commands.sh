@@ -41,6 +41,19 @@ sed 's/port: 5000/port: 5001/' "$here/faults.yaml" >"$work/changed.yaml"
 says 0 "changed  Gateway faults/edge" "spec.listeners[1].port: 5000 -> 5001" "6 of 7 are there" -- \
   "$tidegate" check --server "$work/changed.yaml"
 says 0 '"verdict": "changed"' '"field": "spec.listeners[1].port"' -- "$tidegate" check --server -o json "$work/changed.yaml"
+# One route alone, whose Gateway and Service the cluster has; and one whose Gateway nobody has.
+cat >"$work/route.yaml" <<MANIFEST
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: alone, namespace: faults}
+spec:
+  parentRefs: [{name: edge}]
+  hostnames: [alone.example.com]
+  rules: [{backendRefs: [{name: load, port: 8080}]}]
+MANIFEST
+says 0 "new      HTTPRoute faults/alone" -- "$tidegate" check --server "$work/route.yaml"
+sed 's/name: edge/name: none/' "$work/route.yaml" >"$work/stray.yaml"
+says 1 "not accepted: HTTPRoute faults/alone" -- "$tidegate" check --server "$work/stray.yaml"
 # What the API server refuses and Tidegate cannot know of: somebody's policy, here an immutable field.
 cat >"$work/refused.yaml" <<MANIFEST
 apiVersion: v1

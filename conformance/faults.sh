@@ -106,11 +106,18 @@ kill_container() {
 roll-out() {
   begin roll-out
   k rollout restart deployment/tidegate-edge >/dev/null
+  # One that drains is told of changes like any other, and its clients notice neither.
+  wait_for 120 one_is_terminating
+  probe roll-out
   k rollout status deployment/tidegate-edge --timeout=3m >/dev/null
   # The last of the old ones drains, too.
   wait_for 90 none_is_terminating
   end
   no_failure
+}
+one_is_terminating() {
+  k get pods --selector gateway.networking.k8s.io/gateway-name=edge -o json |
+    jq -e 'any(.items[]; .metadata.deletionTimestamp != null)'
 }
 none_is_terminating() {
   k get pods --selector gateway.networking.k8s.io/gateway-name=edge -o json | jq -e '.items | length == 2'
@@ -191,6 +198,31 @@ etcd() {
   no_failure
 }
 
+# It ends without a word, and comes back some seconds later with what it had on disk: cluster/node.sh starts it again.
+killed() { # killed PROGRAM
+  local process
+  process=$(pgrep --parent "$(cluster_pid)" --full "^$1 ")
+  kill -KILL "$process"
+  wait_for 60 is_back "$1" "$process"
+  wait_for 60 "$in" kubectl get --raw=/readyz
+}
+is_back() { # is_back PROGRAM PROCESS: as another process
+  local now
+  now=$(pgrep --parent "$(cluster_pid)" --full "^$1 ") && [ "$now" != "$2" ]
+}
+api-server-killed() {
+  begin api-server-killed -lasting
+  killed kube-apiserver
+  end
+  no_failure
+}
+etcd-killed() {
+  begin etcd-killed -lasting
+  killed etcd
+  end
+  no_failure
+}
+
 system scale deployment/tidegate --replicas=2 >/dev/null
 system rollout status deployment/tidegate --timeout=2m >/dev/null
 "$in" kubectl apply --server-side --filename "$here/faults.yaml" >/dev/null
@@ -205,7 +237,7 @@ wait_for 60 is_served first 404
 statuses >"$work/before"
 
 if [ $# = 0 ]; then
-  set -- roll-out leader controllers proxy api-server etcd
+  set -- roll-out leader controllers proxy api-server etcd api-server-killed etcd-killed
 fi
 for name in "$@"; do
   "$name"

@@ -56,8 +56,10 @@ count=0
 : > "$work/refused"
 fill "$suite/base/manifests.yaml" > "$work/base.yaml"
 certificates >> "$work/base.yaml"
-for manifest in "$suite/base/manifests.yaml" "$suite"/tests/*.yaml; do
-  name=$(basename "$manifest")
+find "$suite/tests" -name '*.yaml' | LC_ALL=C sort > "$work/manifests"
+for manifest in "$suite/base/manifests.yaml" $(cat "$work/manifests"); do
+  name=${manifest#"$suite"/*/}
+  mkdir -p "$work/$(dirname "$name")"
   fill "$manifest" > "$work/$name"
   files=("$work/$name" "$work/base.yaml")
   [ "$name" = manifests.yaml ] && files=("$work/base.yaml")

@@ -72,14 +72,17 @@ conformance() { # conformance CHANNEL
   if [ -z "${RUN:-}" ] && [ -e "$logs/report.yaml" ]; then
     OUTPUT=$logs/suite.txt REPORT=$logs/report.yaml CHANNEL=$channel \
       "$BIN/suite" -test.v -test.run '^TestNothingWasLeftOut$' || outcome=1
-    cp --no-preserve=mode "$logs/report.yaml" "$report"
   fi
   if [ "$outcome" = 0 ] && [ -z "${RUN:-}" ]; then
-    "$here/statuses.sh" "$tidegate" || outcome=1
+    "$here/statuses.sh" "$tidegate" "$channel" || outcome=1
   fi
   if [ "$outcome" != 0 ]; then
     echo "failed in the $channel channel; logs are in ${logs#"$PROJECT"/}" >&2
     exit 1
+  fi
+  # Only now: a run that failed leaves the last good report alone.
+  if [ -z "${RUN:-}" ]; then
+    cp --no-preserve=mode "$logs/report.yaml" "$report"
   fi
 }
 

@@ -17,7 +17,7 @@ trap 'rm -rf "$work"' EXIT
 # Files under yaml/ are about text that is no object.
 find crates/api/tests/corpus crates/translate/tests/golden examples -name '*.yaml' -not -path '*/invalid/yaml/*' \
   -not -name 'out.yaml' | LC_ALL=C sort |
-  "$CLUSTER/in.sh" verdicts -kubeconfig "$KUBECONFIG" -tidegate "$tidegate" >"$work/found" 2>"$work/messages"
+  "$CLUSTER/in.sh" verdicts -kubeconfig "$KUBECONFIG" -tidegate "$tidegate" -channel "$channel" >"$work/found" 2>"$work/messages"
 if [ -n "${UPDATE:-}" ]; then
   cp "$work/found" "$here/verdicts-$channel.txt"
 elif ! diff -u "$here/verdicts-$channel.txt" "$work/found"; then

@@ -11,7 +11,13 @@ PATH=$BIN:$PATH:/usr/sbin:/sbin
 start() { # start NAME COMMAND...
   local name=$1
   shift
-  "$@" >"$LOG/$name.log" 2>&1 </dev/null &
+  "$@" >>"$LOG/$name.log" 2>&1 </dev/null &
+}
+# As start; what ends is started again, a while later, as a machine would that it was the only one of.
+declare -A kept
+keep() { # keep NAME COMMAND...
+  start "$@"
+  kept[$!]=$(printf '%q ' "$@")
 }
 
 # Folders that programs insist on, each behind one of ours.
@@ -37,12 +43,12 @@ ip route add "$POOL" dev node0 src "$NODE_ADDRESS"
 ip route add "$SERVICES" dev node0 src "$NODE_ADDRESS"
 sysctl -qw net.ipv4.ip_forward=1 net.bridge.bridge-nf-call-iptables=1
 
-start etcd etcd --data-dir "$STATE/etcd" --unsafe-no-fsync --log-level warn \
+keep etcd etcd --data-dir "$STATE/etcd" --unsafe-no-fsync --log-level warn \
   --listen-client-urls http://127.0.0.1:2379 --advertise-client-urls http://127.0.0.1:2379 \
   --listen-peer-urls http://127.0.0.1:2380 --initial-advertise-peer-urls http://127.0.0.1:2380 \
   --initial-cluster default=http://127.0.0.1:2380
 wait_for 60 curl -sf http://127.0.0.1:2379/health
-start kube-apiserver kube-apiserver --etcd-servers=http://127.0.0.1:2379 \
+keep kube-apiserver kube-apiserver --etcd-servers=http://127.0.0.1:2379 \
   --secure-port=6443 --bind-address=0.0.0.0 --advertise-address="$NODE_ADDRESS" \
   --service-cluster-ip-range="$SERVICES" --allow-privileged=true --authorization-mode=Node,RBAC \
   --tls-cert-file="$PKI/apiserver.crt" --tls-private-key-file="$PKI/apiserver.key" \
@@ -74,6 +80,13 @@ start addresses addresses --kubeconfig "$KUBECONFIG" --pool "$POOL"
 
 # Exits of processes whose parents are gone are taken here.
 while true; do
-  wait -n || true
+  ended=
+  wait -n -p ended || true
+  if [ -n "${ended:-}" ] && [ -n "${kept[$ended]:-}" ]; then
+    again=${kept[$ended]}
+    unset "kept[$ended]"
+    sleep 5
+    eval "keep $again"
+  fi
   sleep 0.2
 done

@@ -45,6 +45,38 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") 
 {{/* Whether the controller reads files for ACME. */}}
 {{- define "tidegate.acmeFiles" -}}
 {{- with .Values.certificates -}}
-{{- if and .issuers (or .acme.caSecret .acme.externalAccount.id) -}}yes{{- end -}}
+{{- $files := or .acme.caSecret .acme.externalAccount.id -}}
+{{- range .acme.accounts -}}
+{{- $files = or $files .caSecret (dig "externalAccount" "id" "" .) -}}
 {{- end -}}
+{{- if and .issuers $files -}}yes{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* One of several ACME accounts as an argument, of a dict with its name and what is said of it. */}}
+{{- define "tidegate.acmeAccount" -}}
+{{- $name := .name -}}
+--acme-account={{ $name }}
+{{- with .account -}}
+{{- with .directory }},directory={{ . }}{{ end -}}
+{{- range .contacts }},contact={{ . }}{{ end -}}
+{{- with .profile }},profile={{ . }}{{ end -}}
+{{- if .caSecret }},ca=/etc/tidegate/acme-accounts/{{ $name }}/ca.crt{{ end -}}
+{{- with dig "externalAccount" "id" "" . }},external-account={{ . }},external-key=/etc/tidegate/acme-accounts/{{ $name }}/key{{ end -}}
+{{- range .namespaces }},namespace={{ . }}{{ end -}}
+{{- end -}}
+{{- end }}
+
+{{/* The Secrets with files of these accounts, as sources of a volume. */}}
+{{- define "tidegate.acmeAccountFiles" -}}
+{{- range $name, $account := .Values.certificates.acme.accounts }}
+{{- with $account.caSecret }}
+- secret: {name: {{ . }}, items: [{key: ca.crt, path: {{ $name }}/ca.crt}]}
+{{- end }}
+{{- with $account.externalAccount }}
+{{- if .id }}
+- secret: {name: {{ required (printf "certificates.acme.accounts.%s.externalAccount.secretName: which Secret has the key" $name) .secretName }}, items: [{key: {{ default "key" .secretKey }}, path: {{ $name }}/key}]}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- end }}

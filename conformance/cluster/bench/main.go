@@ -25,8 +25,11 @@ func main() {
 	config := flag.String("kubeconfig", "", "how to reach the API server")
 	audit := flag.String("audit", "", "the API server's audit log")
 	image := flag.String("image", "", "the image of the backend")
-	samples := flag.Int("samples", 50, "routes to measure at each level")
+	samples := flag.Int("samples", 500, "routes to measure at each level")
 	flag.Parse()
+	if *samples < 1 {
+		log.Fatal("-samples: at least one")
+	}
 	rest, err := clientcmd.BuildConfigFromFlags("", *config)
 	must(err)
 	rest.QPS, rest.Burst = -1, -1
@@ -79,12 +82,19 @@ func (b *bench) level(address string, routes, endpoints int) {
 	after := controller()
 	changes := float64(b.samples)
 	slices.Sort(times)
-	at := func(share float64) time.Duration {
-		return times[min(int(share*float64(len(times))), len(times)-1)].Round(100 * time.Microsecond)
-	}
 	fmt.Printf("%6d  %9d  %16s  %6s  %6s  %6s  %11d MiB  %9.1f ms  %21.1f\n", routes, endpoints,
-		at(0.5), at(0.9), at(0.99), at(1), after.resident>>20,
+		at(times, 50), at(times, 90), at(times, 99), at(times, 100), after.resident>>20,
 		float64((after.cpu-before.cpu).Microseconds())/1000/changes, float64(requests(b.audit)-asked)/changes)
+}
+
+// at is the time that so many percent of the sorted times stay within; of too few there is none that says so of the
+// rest, and it would be another name for the maximum.
+func at(times []time.Duration, percent int) string {
+	rank := (percent*len(times) + 99) / 100
+	if percent < 100 && rank == len(times) {
+		return "-"
+	}
+	return times[rank-1].Round(100 * time.Microsecond).String()
 }
 
 // served waits for the first answer of a route's backend.

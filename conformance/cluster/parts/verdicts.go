@@ -34,6 +34,7 @@ import (
 func compareVerdicts() {
 	config := flag.String("kubeconfig", "", "how to reach the API server")
 	tidegate := flag.String("tidegate", "", "the binary")
+	channel := flag.String("channel", "", "whose CRDs are installed")
 	flag.Parse()
 	rest, err := clientcmd.BuildConfigFromFlags("", *config)
 	if err != nil {
@@ -48,6 +49,7 @@ func compareVerdicts() {
 		client:   dynamic.NewForConfigOrDie(rest),
 		kinds:    restmapper.NewDiscoveryRESTMapper(resources),
 		tidegate: *tidegate,
+		channel:  *channel,
 	}
 
 	files := make(chan string)
@@ -77,20 +79,22 @@ func compareVerdicts() {
 	for _, line := range lines {
 		fmt.Println(line)
 	}
-	log.Printf("%d objects compared, %d kinds or fields are not of this channel", judge.compared, judge.absent)
+	log.Printf("%d objects compared, %d kinds and %d fields are not of this channel", judge.compared, judge.absent, judge.unknown)
 }
 
 type judge struct {
 	client   dynamic.Interface
 	kinds    meta.RESTMapper
 	tidegate string
+	channel  string
 
 	lock     sync.Mutex
 	compared int
 	absent   int
+	unknown  int
 }
 
-// errAbsent is the verdict on what the channel does not have: another kind, version or field.
+// errAbsent is the verdict on what the channel does not have: another kind or version.
 var errAbsent = errors.New("not in this channel")
 
 func (j *judge) file(path string) ([]string, error) {
@@ -117,16 +121,25 @@ func (j *judge) file(path string) ([]string, error) {
 			j.count(&j.absent)
 			continue
 		}
-		ours, err := j.ours(document)
+		ours, warned, err := j.ours(document)
 		if err != nil {
 			return nil, err
+		}
+		// A field that Tidegate knows and the API server does not is one of the other channel. One that neither knows is
+		// misspelt: the API server refuses it when it is told to be strict, and Tidegate warns.
+		unknown := isUnknownField(server)
+		if unknown && !warned && ours == "" && j.channel == "standard" {
+			j.count(&j.unknown)
+			continue
 		}
 		j.count(&j.compared)
 		where := fmt.Sprintf("%s#%d", path, number)
 		switch {
 		case server == nil && ours != "":
 			lines = append(lines, where+": refused by Tidegate alone, rule "+ours)
-		case server != nil && ours == "":
+		case server == nil && warned:
+			lines = append(lines, where+": has a field that Tidegate alone does not know")
+		case server != nil && ours == "" && !(unknown && warned):
 			lines = append(lines, where+": refused by the API server alone")
 			log.Printf("%s: %v", where, server)
 		}
@@ -154,31 +167,33 @@ func (j *judge) server(object *unstructured.Unstructured) error {
 		resource = j.client.Resource(mapping.Resource).Namespace("default")
 	}
 	_, err = resource.Create(context.Background(), object, v1.CreateOptions{DryRun: []string{v1.DryRunAll}, FieldValidation: v1.FieldValidationStrict})
-	switch {
-	case apierrors.IsAlreadyExists(err): // told only of an object that is right
+	if apierrors.IsAlreadyExists(err) { // told only of an object that is right
 		return nil
-	case err != nil && strings.Contains(err.Error(), "unknown field"):
-		return errAbsent
 	}
 	return err
 }
 
-// ours is the rule that `tidegate check` finds broken by an object, or nothing.
-func (j *judge) ours(document []byte) (string, error) {
+func isUnknownField(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "unknown field")
+}
+
+// ours is the rule that `tidegate check` finds broken by an object, or nothing, and whether it warns of a field that it
+// does not know.
+func (j *judge) ours(document []byte) (rule string, warned bool, err error) {
 	command := exec.Command(j.tidegate, "check", "--cluster", "--color=never", "-")
 	command.Stdin = bytes.NewReader(document)
 	var said bytes.Buffer
 	command.Stderr = &said
 	var exit *exec.ExitError
 	if err := command.Run(); err != nil && (!errors.As(err, &exit) || !exit.Exited()) {
-		return "", err
+		return "", false, err
 	}
 	for line := range strings.Lines(said.String()) {
+		warned = warned || strings.HasPrefix(line, "warning[unknown-field]")
 		// What is refused for its surroundings, which are not there, has no rule in brackets.
-		if rule, ok := strings.CutPrefix(line, "error["); ok {
-			rule, _, _ = strings.Cut(rule, "]")
-			return rule, nil
+		if found, ok := strings.CutPrefix(line, "error["); ok && rule == "" {
+			rule, _, _ = strings.Cut(found, "]")
 		}
 	}
-	return "", nil
+	return rule, warned, nil
 }

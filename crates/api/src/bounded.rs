@@ -78,6 +78,7 @@ impl<const MIN: usize, const MAX: usize> Read for Text<MIN, MAX> {
                 let message = format!("{count} characters where at most {MAX} may be");
                 at.wrong("too-long", node, message, format!("shorten it to {MAX} characters"));
             }
+            return at.stand_in(Self(text.into()));
         }
         value
     }

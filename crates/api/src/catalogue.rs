@@ -54,6 +54,7 @@ pub const ALL: &[&[&str]] = &[
     parameters::BoundParameters::RULES,
     parameters::GatewayParametersSpec::RULES,
     parameters::HttpParameters::RULES,
+    parameters::PullSecret::RULES,
     parameters::Resources::RULES,
     parameters::ServiceParameters::RULES,
     parameters::Toleration::RULES,

@@ -1,5 +1,7 @@
 //! Gateway, GatewayClass and ListenerSet.
 
+use std::sync::Arc;
+
 use crate::bounded::Text;
 use crate::form::{is_qualified_name, is_subdomain};
 use crate::kind::{Resource, Spec};
@@ -13,7 +15,9 @@ use crate::refs::{
     GATEWAY_GROUP, LocalObjectReference, ObjectReference, ParentGatewayReference, SecretReference,
 };
 use crate::rules::repeated;
-use crate::scalar::{AddressType, AnnotationValue, ControllerName, LabelValue, ObjectName, Port, quote};
+use crate::scalar::{
+    AddressType, AnnotationValue, ControllerName, LabelValue, Namespace, ObjectName, Port, quote,
+};
 use crate::selector::LabelSelector;
 
 pub type GatewayClass = Resource<GatewayClassSpec>;
@@ -282,6 +286,15 @@ record! {
         pub listeners: List<Listener, 1, 64> = "listeners",
     }
     rules: [listener_names_are_unique, listeners_are_distinct, filters_without_requests_are_idle]
+}
+
+impl ListenerSetSpec {
+    /// The Gateway that is meant by a set in this namespace.
+    #[must_use]
+    pub fn gateway(&self, own: &Arc<str>) -> tidegate_plan::ObjectName {
+        let namespace = self.parent_ref.namespace.as_ref().map_or_else(|| Arc::clone(own), Namespace::shared);
+        tidegate_plan::ObjectName { namespace, name: self.parent_ref.name.shared() }
+    }
 }
 
 impl HasListeners for ListenerSetSpec {

@@ -1,5 +1,6 @@
 //! Objects: which kinds there are, and how a node becomes one.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -71,6 +72,14 @@ macro_rules! kinds {
             #[must_use]
             pub const fn versions(self) -> &'static [&'static str] {
                 match self { $(Self::$variant => <$spec>::VERSIONS,)+ }
+            }
+
+            /// The rules that are asked when an object of this kind is read, besides those of its metadata.
+            #[must_use]
+            pub fn rules(self) -> BTreeSet<&'static str> {
+                let mut names = BTreeSet::new();
+                match self { $(Self::$variant => <$spec as Read>::rules(&mut names),)+ }
+                names
             }
 
             #[must_use]
@@ -166,6 +175,8 @@ impl Object {
 pub struct Reading {
     /// The object, where it is right; also where there are warnings.
     pub object: Option<Object>,
+    /// What could be read of an object that is wrong, to look for more that is wrong with it and for nothing else.
+    pub draft: Option<Object>,
     /// Which object it is, also where it is wrong, as far as it can be told.
     pub key: Option<ObjectKey>,
     pub problems: Vec<Problem>,
@@ -185,7 +196,7 @@ pub fn read_object(node: &Node) -> Reading {
         let object = format!("{kind_name} {}", written("name").unwrap_or_default());
         let mut at = At::new(object.trim(), version);
         describe_unknown(node, group, kind_name, &mut at);
-        return Reading { object: None, key: None, problems: at.into_problems() };
+        return Reading { object: None, draft: None, key: None, problems: at.into_problems() };
     };
     let namespace = if kind.is_namespaced() { written("namespace").unwrap_or("default") } else { "" };
     let key = ObjectKey { kind, name: ObjectName::new(namespace, name) };
@@ -206,7 +217,8 @@ pub fn read_object(node: &Node) -> Reading {
     };
     let problems = at.into_problems();
     let broken = problems.iter().any(|problem| problem.severity == Severity::Error);
-    Reading { object: object.filter(|_| !broken), key: Some(key), problems }
+    let (object, draft) = if broken { (None, object) } else { (object, None) };
+    Reading { object, draft, key: Some(key), problems }
 }
 
 fn read_resource<S: Spec>(node: &Node, at: &mut At) -> Option<Resource<S>> {
@@ -255,8 +267,14 @@ fn note_duplicate_keys_below(node: &Node, at: &mut At) {
     }
 }
 
-/// Kinds of the API that a gateway has nothing to do with.
-const PASSED_OVER: &[&str] = &["XMesh", "XTelemetryPolicy"];
+/// Kinds of the API that are left out, each with what to know about it.
+const PASSED_OVER: &[(&str, &str)] = &[
+    ("XMesh", "it is for service meshes"),
+    (
+        "XTelemetryPolicy",
+        "Tidegate writes no traces; its metrics and its access log are set up for a whole process (docs/gateway-api.md)",
+    ),
+];
 
 fn describe_unknown(node: &Node, group: &str, kind: &str, at: &mut At) {
     let is_gateway_api = group.starts_with("gateway.networking.");
@@ -290,7 +308,11 @@ fn describe_unknown(node: &Node, group: &str, kind: &str, at: &mut At) {
                 let message = format!("there is no kind `{kind}` in {group}");
                 at.wrong("unknown-kind", node.nearest("kind"), message, format!("did you mean `{meant}`?"));
             });
-        } else if is_gateway_api && !PASSED_OVER.contains(&kind) {
+        } else if let (Some((_, why)), true) =
+            (PASSED_OVER.iter().find(|(name, _)| *name == kind), is_gateway_api)
+        {
+            at.within("kind", |at| at.warn("unknown-kind", span, format!("{kind} has no effect: {why}"), ""));
+        } else if is_gateway_api {
             at.within("kind", |at| {
                 let message = format!("there is no kind `{kind}` in {group}");
                 at.wrong(
@@ -300,9 +322,9 @@ fn describe_unknown(node: &Node, group: &str, kind: &str, at: &mut At) {
                     format!("write one of {}", known.join(", ")),
                 );
             });
-        } else if is_gateway_api || meant.is_some() {
+        } else if let Some(meant) = meant {
             // Deployments and the like stand in every folder and are nobody's mistake.
-            let help = meant.map(|meant| format!("did you mean `{meant}`?")).unwrap_or_default();
+            let help = format!("did you mean `{meant}`?");
             at.within("kind", |at| {
                 at.warn("unknown-kind", span, format!("objects of kind {kind} are not used here"), help);
             });

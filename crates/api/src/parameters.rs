@@ -14,8 +14,8 @@ pub use self::merge::merged;
 pub use self::service::{ExposureType, ExternalTrafficPolicy, ServiceParameters};
 pub use self::serving::{BoundParameters, Count, HttpParameters, LogForm, LogLevel, LogParameters};
 pub use self::workload::{
-    Autoscaling, Quantity, Resources, TaintEffect, Toleration, TolerationOperator, Verbatim, Workload,
-    WorkloadKind,
+    Autoscaling, PullSecret, Quantity, Resources, TaintEffect, Toleration, TolerationOperator, Verbatim,
+    Workload, WorkloadKind,
 };
 
 pub const PARAMETERS_GROUP: &str = "gateway.tidegate.io";

@@ -5,6 +5,8 @@ mod collections;
 mod spelling;
 mod values;
 
+use std::collections::BTreeSet;
+
 use crate::problem::{Problem, Severity};
 use crate::tree::{Key, Node, Span, Value};
 
@@ -22,6 +24,9 @@ pub trait Read: Sized {
     fn absent() -> Option<Self> {
         None
     }
+
+    /// Adds the names of the rules that are asked on the way.
+    fn rules(_names: &mut BTreeSet<&'static str>) {}
 }
 
 /// Where the reader is in an object, and what it found wrong so far.
@@ -32,6 +37,8 @@ pub struct At {
     path: String,
     rule: &'static str,
     problems: Vec<Problem>,
+    /// Where something stands in for a value that is wrong.
+    stand_ins: Vec<String>,
 }
 
 impl At {
@@ -93,6 +100,20 @@ impl At {
     fn note(&mut self, severity: Severity, rule: &'static str, span: Span, message: String, help: String) {
         let (object, field) = (self.object.clone(), self.path.clone());
         self.problems.push(Problem { severity, rule, object, field, span, message, help });
+    }
+
+    /// Goes on with something near to what was written, whose mistake has been noted: the rules of the records around
+    /// it can then be asked as well. An object with a mistake is never given out.
+    pub(crate) fn stand_in<T>(&mut self, value: T) -> Option<T> {
+        self.stand_ins.push(self.path.clone());
+        Some(value)
+    }
+
+    /// A value that is wrong by itself is told of once.
+    fn note_by_rule(&mut self, severity: Severity, span: Span, message: String, help: String) {
+        if !self.stand_ins.contains(&self.path) {
+            self.note(severity, self.rule, span, message, help);
+        }
     }
 
     /// The fields of a map.
@@ -208,16 +229,16 @@ impl<'a> Place<'a> {
 
     fn note_key(&mut self, severity: Severity, field: &str, key: &str, message: String, help: String) {
         let map = self.node.nearest(field);
-        let (rule, span) = (self.at.rule, map.entry(key).map_or(map.span, |(key, _)| key.span));
-        self.at.within(field, |at| at.note(severity, rule, span, message, help));
+        let span = map.entry(key).map_or(map.span, |(key, _)| key.span);
+        self.at.within(field, |at| at.note_by_rule(severity, span, message, help));
     }
 
     fn note(&mut self, severity: Severity, field: &str, message: String, help: String) {
-        let (rule, span) = (self.at.rule, self.node.nearest(field).span);
+        let span = self.node.nearest(field).span;
         if field.is_empty() {
-            self.at.note(severity, rule, span, message, help);
+            self.at.note_by_rule(severity, span, message, help);
         } else {
-            self.at.within(field, |at| at.note(severity, rule, span, message, help));
+            self.at.within(field, |at| at.note_by_rule(severity, span, message, help));
         }
     }
 }
@@ -267,6 +288,12 @@ macro_rules! record {
                 let value = Self::read_part(node, at);
                 at.unknown(fields, &[Self::FIELDS $(, <$flat_type>::FIELDS)* $(, &[$($other),*])?]);
                 value
+            }
+
+            fn rules(names: &mut std::collections::BTreeSet<&'static str>) {
+                names.extend(Self::RULES);
+                $( <$flat_type as $crate::read::Read>::rules(names); )*
+                $( <$type as $crate::read::Read>::rules(names); )*
             }
         }
     };

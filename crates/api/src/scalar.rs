@@ -73,7 +73,7 @@ macro_rules! texts {
                         at.wrong("form", node, format!("{} is not {}", quote(text), $what), $hint);
                     }
                 }
-                None
+                at.stand_in(Self(text.into()))
             }
         }
     )*};
@@ -95,6 +95,7 @@ texts! {
     pub struct AbsoluteUri: 1 to 253, is_absolute_uri, "an absolute URI", "write one such as spiffe://example.com/service";
     pub struct CorsOrigin: 1 to 253, is_cors_origin, "an origin", "write `*`, or http:// or https:// with a host and an optional port, without a path";
     pub struct CookieName: 1 to 256, is_token, "a cookie name", "use letters, digits and !#$%&'*+-.^_`|~";
+    pub struct AccountName: 1 to 63, is_label, "the name of an ACME account", "use lower-case letters, digits and `-`, beginning and ending with a letter or digit";
     pub struct AnnotationValue: 0 to 4096, |_| true, "a value here", "make it shorter, or put it into a ConfigMap";
     pub struct LabelValue: 0 to 63, is_label_value, "a label value", "use letters, digits, `-`, `_` and `.`, beginning and ending with a letter or digit";
     pub struct WellKnownCas: 1 to 253, is_well_known_cas, "a well-known set of CA certificates", "write `System`, or a domain-prefixed name such as example.com/roots";
@@ -193,7 +194,7 @@ impl Read for Hostname {
                     format!("{} is not written as a hostname", quote(text)),
                     format!("write {hostname}: lower case, no dot at the end"),
                 );
-                None
+                at.stand_in(hostname)
             }
             Err(HostnameError::Empty) => {
                 at.wrong(

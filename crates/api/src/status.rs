@@ -43,8 +43,21 @@ pub enum ConditionType {
     CertificatesIssued,
 }
 
+/// Declares the reasons and the list of them all.
+macro_rules! reasons {
+    ($(#[$doc:meta])* pub enum Reason { $($reason:ident,)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        pub enum Reason { $($reason,)+ }
+
+        impl Reason {
+            pub const ALL: &'static [Self] = &[$(Self::$reason,)+];
+        }
+    };
+}
+
+reasons! {
 /// Every reason that a condition of ours can have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Reason {
     Accepted,
     AddressNotAssigned,
@@ -55,7 +68,6 @@ pub enum Reason {
     ConfigurationChanged,
     Conflicted,
     HostnameConflict,
-    IncompatibleFilters,
     Invalid,
     InvalidCACertificateKind,
     InvalidCACertificateRef,
@@ -86,11 +98,11 @@ pub enum Reason {
     ResolvedRefs,
     SupportedVersion,
     TargetNotFound,
-    TooManyListeners,
     UnsupportedAddress,
     UnsupportedProtocol,
     UnsupportedValue,
     UnsupportedVersion,
+}
 }
 
 /// The status of one object, as far as it is ours to write.

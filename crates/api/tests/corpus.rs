@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tidegate_api::{Problem, Severity, catalogue, objects, read_object, yaml};
+use tidegate_api::{Kind, Problem, Severity, catalogue, objects, read_object, yaml};
 
 #[test]
 fn valid_objects_read_without_a_problem() {
@@ -46,6 +46,50 @@ fn every_rule_is_broken_by_some_object() {
     let missing: BTreeSet<&str> =
         catalogue::ALL.iter().copied().flatten().copied().filter(|rule| !found.contains(rule)).collect();
     assert!(missing.is_empty(), "no object in tests/corpus/invalid breaks these rules: {missing:#?}");
+}
+
+/// A rule that several kinds share is broken in each of them.
+#[test]
+fn every_rule_of_a_kind_is_broken_by_an_object_of_that_kind() {
+    let mut missing = Vec::new();
+    for kind in Kind::ALL {
+        let files = manifests(&Path::new("tests/corpus/invalid").join(kind.as_str()));
+        let found: BTreeSet<&str> =
+            files.iter().flat_map(|file| problems(file)).map(|found| found.rule).collect();
+        missing
+            .extend(kind.rules().into_iter().filter(|rule| !found.contains(rule)).map(|rule| (kind, rule)));
+    }
+    assert!(missing.is_empty(), "no object in tests/corpus/invalid/KIND breaks these rules: {missing:#?}");
+}
+
+/// Those that show how several mistakes are told, or one that cannot be made alone.
+const SEVERAL: &[&str] = &[
+    "GRPCRoute/filter-of-http-only",
+    "Gateway/several-mistakes",
+    "Gateway/spec-misspelt",
+    "GatewayParameters/address-pool-entry",
+    "GatewayParameters/certificate-limit-negative",
+    "GatewayParameters/source-range",
+    "HTTPRoute/backend-rewrite-prefix-with-exact-match-twice",
+    "ListenerSet/parents",
+    "TCPRoute/rule-names-repeated-v1alpha2",
+    "TLSRoute/rule-names-repeated-v1alpha2",
+    "UDPRoute/rule-names-repeated-v1alpha2",
+    "XBackend/endpoint-selector-beside-hostname",
+    "yaml/one-of-three",
+];
+
+#[test]
+fn an_object_breaks_one_rule_and_no_other() {
+    let mut wrong = Vec::new();
+    for file in manifests(Path::new("tests/corpus/invalid")) {
+        let problems = problems(&file);
+        let is_listed = SEVERAL.iter().any(|name| file.with_extension("").ends_with(name));
+        if (problems.len() == 1) == is_listed {
+            wrong.push(format!("{}\n{}", file.display(), lines(&problems)));
+        }
+    }
+    assert!(wrong.is_empty(), "one problem, or a place in SEVERAL:\n{}", wrong.join("\n"));
 }
 
 fn problems(file: &Path) -> Vec<Problem> {

@@ -21,6 +21,10 @@ pub struct Book {
     pub(crate) ledger: Ledger,
     /// When a name was first wanted that nothing covers yet.
     pub(crate) seen: BTreeMap<(ObjectName, Hostname), Seconds>,
+    /// Names of orders that were refused as a whole, without a word which of them is at fault: those with the same number
+    /// are asked for together, and not with others.
+    pub(crate) parts: BTreeMap<(Issuer, Hostname), u64>,
+    pub(crate) last_part: u64,
 }
 
 /// A certificate to be asked for.
@@ -53,9 +57,13 @@ pub enum Failure {
     /// These names could not be had; the others could.
     #[error("{}", told(.0))]
     Names(Vec<(Hostname, String)>),
-    /// The order as such was refused.
+    /// The order as such was refused. One of its names may be at fault, so that the others are better asked for without
+    /// it.
     #[error("{0}")]
     Order(String),
+    /// It failed on this side, for whatever names there are in it.
+    #[error("{0}")]
+    Here(String),
     /// Too much was asked for, of this CA or for these names; it rarely says which.
     #[error("{message}")]
     Limited {
@@ -90,6 +98,8 @@ impl Book {
             orders: orders.into_iter().map(|order| (order.secret.clone(), order)).collect(),
             ledger,
             seen: BTreeMap::new(),
+            parts: BTreeMap::new(),
+            last_part: 0,
         }
     }
 
@@ -134,7 +144,9 @@ impl Book {
     pub fn issued(&mut self, ordered_for: &ObjectName, held: Held) {
         self.orders.remove(ordered_for);
         for name in &held.names {
-            self.ledger.aside.remove(&(held.issuer.clone(), name.clone()));
+            let key = (held.issuer.clone(), name.clone());
+            self.ledger.aside.remove(&key);
+            self.parts.remove(&key);
         }
         self.ledger.holds.remove(&held.issuer);
         self.held.insert(held.secret.clone(), held);
@@ -149,7 +161,8 @@ impl Book {
                     self.set_aside(&order.issuer, name, message, 0, now);
                 }
             }
-            Failure::Order(message) => {
+            Failure::Order(_) if order.asked.len() > 1 => self.part(order),
+            Failure::Order(message) | Failure::Here(message) => {
                 for name in &order.asked {
                     self.set_aside(&order.issuer, name, message, 0, now);
                 }
@@ -171,6 +184,16 @@ impl Book {
         }
     }
 
+    /// Half of the names by themselves, and the other half: after a few orders it is known who is at fault.
+    fn part(&mut self, order: &Order) {
+        let (one, other) = order.asked.split_at(order.asked.len() / 2);
+        for half in [one, other] {
+            self.last_part += 1;
+            let names = half.iter().map(|name| ((order.issuer.clone(), name.clone()), self.last_part));
+            self.parts.extend(names);
+        }
+    }
+
     fn hold(&mut self, issuer: &Issuer, message: &str, at_least: Seconds, now: Seconds) {
         let before = self.ledger.holds.get(issuer);
         let whose = issuer.to_string();
@@ -187,6 +210,7 @@ impl Book {
         now: Seconds,
     ) {
         let key = (issuer.clone(), name.clone());
+        self.parts.remove(&key);
         let before = self.ledger.aside.get(&key);
         let setback = Setback::after(before, backoff::NAME, now, at_least, message.to_owned(), name.as_str());
         self.ledger.aside.insert(key, setback);
@@ -211,6 +235,14 @@ impl Book {
             matches!(held.issuer, Issuer::Acme(_)) && held.is_good(now) && !asked_before
         };
         self.held.values().filter(due).collect()
+    }
+
+    /// Nobody could say when it is to be renewed: what was said before still holds.
+    pub fn not_suggested(&mut self, secret: &ObjectName, look: Seconds) {
+        if let Some(held) = self.held.get_mut(secret) {
+            let nothing = Suggestion { start: 1, end: 0, look };
+            held.suggestion = Some(Suggestion { look, ..held.suggestion.unwrap_or(nothing) });
+        }
     }
 
     pub fn suggested(&mut self, secret: &ObjectName, suggestion: Suggestion) -> Option<&Held> {

@@ -17,11 +17,14 @@ pub enum Issuer {
     Acme(Arc<str>),
 }
 
+/// The account that is used where nobody names one.
+pub const DEFAULT_ACCOUNT: &str = "default";
+
 impl Issuer {
-    /// The account that is used where nobody names one.
+    /// With the account that is used where nobody names one.
     #[must_use]
     pub fn acme() -> Self {
-        Self::Acme("default".into())
+        Self::Acme(DEFAULT_ACCOUNT.into())
     }
 }
 
@@ -29,7 +32,7 @@ impl fmt::Display for Issuer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Embedded => f.write_str("embedded"),
-            Self::Acme(account) if &**account == "default" => f.write_str("acme"),
+            Self::Acme(account) if &**account == DEFAULT_ACCOUNT => f.write_str("acme"),
             Self::Acme(account) => write!(f, "acme ({account})"),
         }
     }

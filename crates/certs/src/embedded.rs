@@ -130,9 +130,9 @@ impl Authority {
         if !refused.is_empty() {
             return Err(Failure::Names(refused));
         }
-        let failed = |error: rcgen::Error| Failure::Order(format!("the certificate cannot be made: {error}"));
+        let failed = |error: rcgen::Error| Failure::Here(format!("the certificate cannot be made: {error}"));
         let leaf = self.leaf(intent, now).map_err(failed)?;
-        intent.fulfilled(leaf).map_err(|error| Failure::Order(error.to_string()))
+        intent.fulfilled(leaf).map_err(|error| Failure::Here(error.to_string()))
     }
 
     fn vouches_for(&self, name: &Hostname) -> bool {

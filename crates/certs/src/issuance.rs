@@ -1,18 +1,20 @@
 //! The loop that keeps certificates: asks the [`Book`] what to do, stores before it asks anybody, and shows what there
 //! is.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod left;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_plan::{Hostname, ObjectName};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{Id, JoinSet};
 
 use crate::record::parse;
 use crate::{
-    Acme, Authority, Book, Certificate, Challenges, DAY, Decision, Demand, Failure, Intent, Issuer, Ledger,
-    Order, Policies, Seconds, Shelf, State, Store, StoreError, Suggestion, Why,
+    Acme, Authority, Book, Certificate, Challenges, DAY, Decision, Demand, Failure, Intent, Issuer, Late,
+    Ledger, Order, Policies, Seconds, Shelf, State, Store, StoreError, Suggestion, Why,
 };
 
 const LEDGER: &str = "ledger";
@@ -41,6 +43,8 @@ pub struct Picture {
     pub certificates: BTreeMap<ObjectName, Arc<Certificate>>,
     /// Names without a certificate, by the listener's Secret.
     pub missing: BTreeMap<(ObjectName, Hostname), State>,
+    /// Names whose certificate should have been renewed by now, by the listener's Secret.
+    pub late: BTreeMap<(ObjectName, Hostname), Late>,
     /// Orders since the start, and those that came to nothing.
     pub orders: u64,
     pub failures: u64,
@@ -61,6 +65,8 @@ pub struct Issuance {
     intents: BTreeMap<ObjectName, Intent>,
     picture: Picture,
     tasks: JoinSet<Done>,
+    /// What each of them is at, should it not come back.
+    doing: HashMap<Id, Doing>,
     /// Certificates for which renewal information is being asked.
     looking: BTreeSet<ObjectName>,
 }
@@ -69,6 +75,11 @@ impl std::fmt::Debug for Issuance {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Issuance").field("book", &self.book).finish_non_exhaustive()
     }
+}
+
+enum Doing {
+    Order(Order),
+    Look(ObjectName),
 }
 
 enum Done {
@@ -97,7 +108,12 @@ impl Issuance {
         }
         let mut ledger = Ledger::default();
         for document in store.all(Shelf::Ledger).await? {
-            ledger = parse(Shelf::Ledger, &document.name, &document.content)?;
+            match parse(Shelf::Ledger, &document.name, &document.content) {
+                Ok(read) => ledger = read,
+                // Without it names that failed are tried once more, and budgets begin anew: the CA's own limits hold, and
+                // are heeded. To count them as spent would leave all new names without a certificate for a week.
+                Err(error) => complain(&error),
+            }
         }
         let held = picture.certificates.values().map(|certificate| certificate.held.clone());
         let mut book = Book::new(held.collect::<Vec<_>>(), [], ledger);
@@ -128,6 +144,7 @@ impl Issuance {
             intents,
             picture,
             tasks: JoinSet::new(),
+            doing: HashMap::new(),
             looking: BTreeSet::new(),
         })
     }
@@ -157,10 +174,14 @@ impl Issuance {
                         return;
                     }
                 }
-                Some(done) = self.tasks.join_next() => {
-                    if let Ok(done) = done {
-                        let wanted = Arc::clone(&demand.borrow());
-                        self.finish(done, &wanted).await;
+                Some(done) = self.tasks.join_next_with_id() => {
+                    let wanted = Arc::clone(&demand.borrow());
+                    match done {
+                        Ok((id, done)) => {
+                            self.doing.remove(&id);
+                            self.finish(done, &wanted).await;
+                        }
+                        Err(error) => self.not_finished(error.id()).await,
                     }
                 }
                 names = store.changed() => self.look_again(names).await,
@@ -202,12 +223,14 @@ impl Issuance {
         for secret in &decision.drop {
             self.forget(secret).await;
         }
+        self.tidy_up(demand, now).await;
         for order in &decision.start {
             self.start(order.clone(), demand, now).await;
         }
         self.look(now);
-        let Decision { wake, missing, .. } = decision;
+        let Decision { wake, missing, late, .. } = decision;
         self.picture.missing = missing;
+        self.picture.late = late;
         self.picture.in_flight = self.book.orders().len();
         self.picture.demand = Arc::clone(demand);
         let left =
@@ -267,7 +290,8 @@ impl Issuance {
         let is_renewal = intent.order.why != Why::NewNames;
         let replaced = self.picture.certificates.get(&intent.order.secret);
         let replaced = replaced.filter(|old| is_renewal && old.held.issuer == intent.order.issuer).cloned();
-        self.tasks.spawn(async move {
+        let order = intent.order.clone();
+        let task = self.tasks.spawn(async move {
             let outcome = match &intent.order.issuer {
                 Issuer::Embedded => match &issuers.embedded {
                     Some(authority) => authority.issue(&intent, now),
@@ -280,6 +304,7 @@ impl Issuance {
             };
             Done::Order(Box::new(intent), outcome)
         });
+        self.doing.insert(task.id(), Doing::Order(order));
     }
 
     async fn finish(&mut self, done: Done, demand: &Demand) {
@@ -287,8 +312,10 @@ impl Issuance {
         match done {
             Done::Look(secret, suggestion) => {
                 self.looking.remove(&secret);
-                let nothing = Suggestion { start: 1, end: 0, look: now + WITHOUT_A_WORD };
-                self.book.suggested(&secret, suggestion.unwrap_or(nothing));
+                match suggestion {
+                    Some(suggestion) => _ = self.book.suggested(&secret, suggestion),
+                    None => self.book.not_suggested(&secret, now + WITHOUT_A_WORD),
+                }
             }
             Done::Order(intent, Ok(mut certificate)) => {
                 certificate.held.secret = self.book.place(&intent.order, demand, now);
@@ -349,7 +376,8 @@ impl Issuance {
                 continue;
             }
             let (issuers, store) = (Arc::clone(&self.issuers), Arc::clone(&self.store));
-            self.tasks.spawn(async move {
+            let whose = secret.clone();
+            let task = self.tasks.spawn(async move {
                 let acme = match &certificate.held.issuer {
                     Issuer::Acme(account) => issuers.acme.get(account),
                     Issuer::Embedded => None,
@@ -360,6 +388,7 @@ impl Issuance {
                 };
                 Done::Look(secret, suggestion)
             });
+            self.doing.insert(task.id(), Doing::Look(whose));
         }
     }
 }
@@ -367,7 +396,7 @@ impl Issuance {
 /// Where one document alone cannot be stored, nobody else suffers for it.
 pub(crate) fn not_stored(error: &StoreError) -> Failure {
     match error {
-        StoreError::Refused(_) => Failure::Order(error.to_string()),
+        StoreError::Refused(_) => Failure::Here(error.to_string()),
         _ => Failure::Issuer { message: error.to_string(), wait: None },
     }
 }

@@ -24,8 +24,8 @@ pub use acme::{
 };
 pub use backoff::Setback;
 pub use book::{Book, Failure, Order, Why};
-pub use decide::{Decision, State};
-pub use demand::{Claim, Conflict, Demand, Issuer, Target, Want, WantedName};
+pub use decide::{Decision, Late, State};
+pub use demand::{Claim, Conflict, DEFAULT_ACCOUNT, Demand, Issuer, Target, Want, WantedName};
 pub use domain::registered_domain;
 pub use embedded::{Authority, AuthorityError, EmbeddedSettings, stand_in};
 pub use held::{Held, Suggestion};

@@ -1,8 +1,10 @@
 //! What an operator sets: how names are put together, how much may be asked, how much at a time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde::Serialize;
+use tidegate_plan::ObjectName;
 
 use crate::{DAY, Issuer, Seconds};
 
@@ -33,6 +35,8 @@ pub struct Policy {
     /// Whether a name is proved while it is ordered. Two proofs of one name would get in each other's way, so that it is
     /// in one order at a time.
     pub proves: bool,
+    /// Gateways of these namespaces alone may ask; `None`: all.
+    pub namespaces: Option<BTreeSet<Arc<str>>>,
 }
 
 impl Policy {
@@ -46,6 +50,7 @@ impl Policy {
             budgets: None,
             in_flight: 16,
             proves: false,
+            namespaces: None,
         }
     }
 
@@ -59,7 +64,13 @@ impl Policy {
             budgets: Some(Budgets::public()),
             in_flight: 8,
             proves: true,
+            namespaces: None,
         }
+    }
+
+    /// Whether this Gateway may ask.
+    pub(crate) fn serves(&self, gateway: &ObjectName) -> bool {
+        self.namespaces.as_ref().is_none_or(|namespaces| namespaces.contains(&gateway.namespace))
     }
 
     /// Names that a certificate takes at most.

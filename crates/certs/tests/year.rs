@@ -80,6 +80,7 @@ impl Year {
             budgets: Some(budgets),
             in_flight: 3,
             proves: true,
+            namespaces: None,
         };
         Self {
             chance,

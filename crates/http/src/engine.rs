@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 use tidegate_proxy::{Bounds, Ending, HttpConnection, HttpEngine, HttpKit, HttpWorker};
 
 use crate::client::{self, Guests};
+use crate::clock::Clock;
 use crate::exchange;
+use crate::flush::Flushes;
 use crate::limits::Limits;
 use crate::networks::Networks;
 use crate::rules::{AllExtras, Budgets, Rules, SharedRules};
@@ -60,14 +62,17 @@ impl Engine {
     }
 
     pub(crate) fn home(&self, kit: HttpKit) -> Rc<Home> {
+        let (clock, flushes) = (Rc::new(Clock::new()), Rc::default());
         Rc::new(Home {
             options: Arc::clone(&self.options),
-            pools: Pools::new(&kit.bounds()),
+            pools: Pools::new(&kit.bounds(), &clock, &flushes),
             rules: Rules::new(Arc::clone(&self.rules)),
             extras: AllExtras::new(Arc::clone(&self.budgets)),
             limits: limits(&kit.bounds()),
             start: self.start,
-            guests: Guests::default(),
+            clock,
+            flushes,
+            guests: Rc::default(),
             mirrors: Cell::new(0),
             kit,
         })
@@ -90,7 +95,9 @@ pub(crate) struct Home {
     pub(crate) limits: Limits,
     /// Of the engine: all workers count from it.
     start: Instant,
-    pub(crate) guests: Guests,
+    pub(crate) clock: Rc<Clock>,
+    pub(crate) flushes: Rc<Flushes>,
+    pub(crate) guests: Rc<Guests>,
     /// Copies of requests under way.
     pub(crate) mirrors: Cell<usize>,
 }
@@ -114,9 +121,10 @@ impl HttpWorker for Worker {
     }
 
     fn tick(&self) {
-        let Home { kit, pools, guests, extras, .. } = &*self.0;
+        let Home { kit, pools, guests, extras, clock, .. } = &*self.0;
+        clock.turn();
         let snapshot = kit.snapshot();
-        if pools.tend(&snapshot, Instant::now()) {
+        if pools.tend(&snapshot, clock.now()) {
             extras.forget();
         }
         guests.continue_walk(&snapshot, kit.bounds().drain_time);

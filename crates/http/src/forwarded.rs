@@ -6,6 +6,7 @@
 
 use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
@@ -28,8 +29,31 @@ pub struct Client {
     plain: [HeaderValue; 3],
     /// The beginning of an element of `Forwarded`.
     element: String,
-    /// The host that was asked for last, and the element for it: most connections ask for no other.
-    last: RefCell<Option<(Box<[u8]>, HeaderValue)>>,
+    /// What is said for the host that was asked for last: most connections ask for no other.
+    last: RefCell<Option<Rc<Announced>>>,
+}
+
+/// What is said of a client for requests to one host.
+#[derive(Debug)]
+pub struct Announced {
+    /// A copy: the value is a part of all that was read.
+    host: Box<[u8]>,
+    lines: Vec<(HeaderName, HeaderValue)>,
+    /// The same as HTTP/1.1 has it.
+    text: Box<[u8]>,
+}
+
+impl Announced {
+    pub(crate) fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// Sets them on a request that has none of them.
+    pub(crate) fn set(&self, headers: &mut HeaderMap) {
+        for (name, value) in &self.lines {
+            headers.insert(name, value.clone());
+        }
+    }
 }
 
 impl Client {
@@ -77,41 +101,58 @@ impl Client {
 
     /// Sets them on a request; the Host header must still be the client's.
     pub fn announce(&self, headers: &mut HeaderMap) {
-        let [address, proto, port] = &self.plain;
         let host = headers.get(header::HOST).cloned();
-        let element = self.element(host.as_ref());
-        if self.trusted {
-            extend(headers, FOR, address);
-            extend(headers, header::FORWARDED, &element);
-            headers.entry(PROTO).or_insert_with(|| proto.clone());
-            headers.entry(PORT).or_insert_with(|| port.clone());
-            if let Some(host) = host {
-                headers.entry(HOST).or_insert(host);
-            }
-        } else {
-            headers.insert(FOR, address.clone());
-            headers.insert(header::FORWARDED, element);
-            headers.insert(PROTO, proto.clone());
-            headers.insert(PORT, port.clone());
-            match host {
-                Some(host) => headers.insert(HOST, host),
-                None => headers.remove(HOST),
-            };
+        if headers.keys().any(is_other_spelling) {
+            let others: Vec<HeaderName> =
+                headers.keys().filter(|name| is_other_spelling(name)).cloned().collect();
+            others.iter().for_each(|name| _ = headers.remove(name));
+        }
+        if !self.trusted {
+            headers.remove(HOST);
+            return self.of_host(host.as_ref()).set(headers);
+        }
+        let [address, proto, port] = &self.plain;
+        extend(headers, FOR, address);
+        extend(headers, header::FORWARDED, &self.new_element(host.as_ref()));
+        headers.entry(PROTO).or_insert_with(|| proto.clone());
+        headers.entry(PORT).or_insert_with(|| port.clone());
+        if let Some(host) = host {
+            headers.entry(HOST).or_insert(host);
         }
     }
 
-    fn element(&self, host: Option<&HeaderValue>) -> HeaderValue {
+    /// What [`announce`](Self::announce) would set, where it would only add to the request: it can then be written behind
+    /// the headers, without being one of them.
+    pub(crate) fn announced(&self, headers: &HeaderMap) -> Option<Rc<Announced>> {
+        if self.trusted || headers.keys().any(is_announcement) {
+            return None;
+        }
+        Some(self.of_host(headers.get(header::HOST)))
+    }
+
+    fn of_host(&self, host: Option<&HeaderValue>) -> Rc<Announced> {
         let asked = host.map_or(&[][..], HeaderValue::as_bytes);
         let mut last = self.last.borrow_mut();
-        if let Some((host, element)) = &*last
-            && **host == *asked
+        if let Some(last) = &*last
+            && *last.host == *asked
         {
-            return element.clone();
+            return Rc::clone(last);
         }
+        let announced = Rc::new(self.new_announced(host));
+        *last = Some(Rc::clone(&announced));
+        announced
+    }
+
+    fn new_announced(&self, host: Option<&HeaderValue>) -> Announced {
+        let [address, proto, port] = self.plain.clone();
+        let asked = host.map_or(&[][..], HeaderValue::as_bytes);
         let element = self.new_element(host);
-        // A copy: the value is a part of all that was read.
-        *last = Some((asked.into(), element.clone()));
-        element
+        let mut lines = vec![(FOR, address), (header::FORWARDED, element), (PROTO, proto), (PORT, port)];
+        lines.extend(HeaderValue::from_bytes(asked).ok().filter(|_| host.is_some()).map(|host| (HOST, host)));
+        let line = |(name, value): &(HeaderName, HeaderValue)| {
+            [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat()
+        };
+        Announced { host: asked.into(), text: lines.iter().flat_map(line).collect(), lines }
     }
 
     fn new_element(&self, host: Option<&HeaderValue>) -> HeaderValue {
@@ -124,6 +165,23 @@ impl Client {
         };
         HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("for=unknown"))
     }
+}
+
+fn is_announcement(name: &HeaderName) -> bool {
+    *name == header::FORWARDED || name.as_str().starts_with("x-forwarded-") || is_other_spelling(name)
+}
+
+/// `X_Forwarded_For` and the like. Servers in the tradition of CGI do not tell it from the one with hyphens, so that
+/// it is nobody's to say, not even a trusted proxy's, which may have passed it on without a look.
+fn is_other_spelling(name: &HeaderName) -> bool {
+    let name = name.as_str().as_bytes();
+    name.starts_with(b"x")
+        && name.contains(&b'_')
+        && [FOR, PROTO, HOST, PORT].iter().any(|own| {
+            let own = own.as_str().as_bytes();
+            let is_same = |(a, b): (&u8, &u8)| a == b || (*a, *b) == (b'_', b'-');
+            name.len() == own.len() && name.iter().zip(own).all(is_same)
+        })
 }
 
 /// An address as proxies write it, with or without a port.
@@ -185,6 +243,32 @@ mod tests {
             ("x-forwarded-proto", "http"),
         ];
         assert_eq!(lines(&request), expected);
+    }
+
+    /// A server that makes variables of headers would not know whose word it has.
+    #[test]
+    fn nobody_says_it_in_another_spelling() {
+        for address in ["203.0.113.9", "10.0.0.1"] {
+            let mut request = headers(&[
+                ("host", "a.test"),
+                ("x_forwarded_for", "1.1.1.1"),
+                ("x_forwarded_for", "2.2.2.2"),
+                ("x-forwarded_proto", "https"),
+                ("x_forwarded-host", "evil.test"),
+                ("x_forwarded_port", "1"),
+                ("x_forwarded_prefix", "3"),
+                ("x_forwarded_fort", "2"),
+                ("x-request_id", "1"),
+            ]);
+            let client = client(address, false);
+            assert!(client.announced(&request).is_none());
+            client.announce(&mut request);
+            let all = lines(&request);
+            let spelled: Vec<_> = all.into_iter().filter(|(name, _)| name.contains('_')).collect();
+            let kept = [("x-request_id", "1"), ("x_forwarded_fort", "2"), ("x_forwarded_prefix", "3")];
+            assert_eq!(spelled, kept, "{address}");
+            assert_eq!(request[FOR], address);
+        }
     }
 
     #[test]

@@ -9,11 +9,16 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 ///
 /// `TE` keeps `trailers`, without which gRPC servers refuse; `Trailer` goes on, because trailers do.
 pub fn strip_request(headers: &mut HeaderMap) -> Option<HeaderValue> {
+    if !headers.keys().any(|name| is_of_connection(name) || is_of_proxy(name)) {
+        return None;
+    }
     let trailers = headers.get_all(header::TE).iter().any(|te| has_token(te, "trailers"));
     let upgrade = strip(headers);
     if trailers {
         headers.insert(header::TE, HeaderValue::from_static("trailers"));
     }
+    // The client is told to go on by us, when the backend wants its body.
+    headers.remove(header::EXPECT);
     headers.remove(header::PROXY_AUTHORIZATION);
     headers.remove(HeaderName::from_static("http2-settings"));
     upgrade
@@ -21,6 +26,9 @@ pub fn strip_request(headers: &mut HeaderMap) -> Option<HeaderValue> {
 
 /// The same for a response; what it says it was upgraded to is given back.
 pub fn strip_response(headers: &mut HeaderMap) -> Option<HeaderValue> {
+    if !headers.keys().any(|name| is_of_connection(name) || is_of_proxy(name)) {
+        return None;
+    }
     let upgrade = strip(headers);
     headers.remove(header::PROXY_AUTHENTICATE);
     upgrade
@@ -47,10 +55,23 @@ pub fn detach(headers: &mut HeaderMap) {
     }
 }
 
+/// Leaves one of several lines that tell the same length (RFC 9110 8.6): who reads them next may take no more than one.
+pub(crate) fn settle_length(headers: &mut HeaderMap) {
+    if let Some(first) = headers.get(header::CONTENT_LENGTH).cloned() {
+        headers.insert(header::CONTENT_LENGTH, first);
+    }
+}
+
 /// Whether a header of that name is for a connection of HTTP/1.1 alone, and has no place in HTTP/2.
 pub(crate) fn is_of_connection(name: &HeaderName) -> bool {
     matches!(*name, header::CONNECTION | header::TE | header::TRANSFER_ENCODING | header::UPGRADE)
         || matches!(name.as_str(), "keep-alive" | "proxy-connection")
+}
+
+/// Whether it is for the next proxy alone.
+fn is_of_proxy(name: &HeaderName) -> bool {
+    matches!(*name, header::EXPECT | header::PROXY_AUTHORIZATION | header::PROXY_AUTHENTICATE)
+        || *name == "http2-settings"
 }
 
 fn strip(headers: &mut HeaderMap) -> Option<HeaderValue> {
@@ -93,7 +114,7 @@ fn is_needed(name: &HeaderName) -> bool {
         || name.as_str().starts_with("x-forwarded-")
 }
 
-fn has_token(value: &HeaderValue, expected: &str) -> bool {
+pub(crate) fn has_token(value: &HeaderValue, expected: &str) -> bool {
     tokens(value).any(|token| token.eq_ignore_ascii_case(expected.as_bytes()))
 }
 

@@ -4,10 +4,13 @@ pub mod answer;
 pub mod auth;
 mod body;
 mod client;
+mod clock;
 mod engine;
 mod exchange;
 pub mod filters;
+mod flush;
 pub mod forwarded;
+pub mod h1;
 pub mod hop;
 pub mod host;
 pub mod limits;
@@ -19,6 +22,7 @@ mod rules;
 pub mod session;
 mod tunnel;
 mod upstream;
+mod wire;
 
 #[cfg(test)]
 mod testing;

@@ -1,5 +1,4 @@
-//! How large the head of a request may be. hyper has bounds of its own, of which this asks less than all: those say
-//! how much is ever held, these what a client is told.
+//! How large the head of a request may be.
 
 use http::StatusCode;
 use http::request::Parts;
@@ -43,7 +42,22 @@ impl TooLarge {
     }
 }
 
+/// Bytes of a request's first line besides its target, which are few.
+const AROUND_TARGET: usize = 64;
+
 impl Limits {
+    /// Which bound a head over HTTP/1.1 has passed that has so many bytes and whole lines, before it is read.
+    pub(crate) const fn passed_by(&self, bytes: usize, lines: usize) -> Option<TooLarge> {
+        let of_line = self.target + AROUND_TARGET;
+        if lines == 0 && bytes > of_line {
+            Some(TooLarge::Target)
+        } else if bytes > of_line + self.header_bytes {
+            Some(TooLarge::Headers)
+        } else {
+            None
+        }
+    }
+
     pub fn check(&self, parts: &Parts) -> Result<(), TooLarge> {
         if parts.uri.path_and_query().map_or(0, |target| target.as_str().len()) > self.target {
             return Err(TooLarge::Target);

@@ -40,7 +40,7 @@ impl Mirror {
     #[must_use]
     pub fn copy(&self, parts: &Parts) -> Option<Parts> {
         let is_tunnel = parts.headers.contains_key(http::header::UPGRADE)
-            || parts.extensions.get::<hyper::ext::Protocol>().is_some();
+            || parts.extensions.get::<h2::ext::Protocol>().is_some();
         if is_tunnel {
             return None;
         }

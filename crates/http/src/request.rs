@@ -9,6 +9,7 @@ use http::uri::{PathAndQuery, Scheme};
 use http::{Method, StatusCode, Uri, Version};
 use tidegate_plan::{Headers, PathError, Request, normal_path};
 
+use crate::forwarded::Announced;
 use crate::host::Host;
 
 /// Why a request is not even looked at.
@@ -28,6 +29,8 @@ pub enum BadRequest {
     Path(#[from] PathError),
     #[error("the target * is for OPTIONS alone")]
     Asterisk,
+    #[error("the request has more than one Content-Length")]
+    SeveralLengths,
     #[error("both Content-Length and Transfer-Encoding are there")]
     TwoLengths,
     #[error("the Transfer-Encoding is not chunked and nothing else")]
@@ -54,41 +57,43 @@ impl BadRequest {
 /// with its query as it came (or `*`), and the Host header is the host, also for HTTP/2. Requests that are so already
 /// cost no allocation.
 pub fn settle(parts: &mut Parts) -> Result<(), BadRequest> {
-    let tunnel = parts.extensions.get::<h2::ext::Protocol>().is_some();
+    let protocol = parts.extensions.get::<h2::ext::Protocol>();
+    let tunnel = protocol.is_some_and(|protocol| is_protocol(protocol.as_str().as_bytes()));
     if parts.method == Method::CONNECT && !tunnel {
         return Err(BadRequest::Connect);
     }
-    settle_framing(parts)?;
     if parts.version >= Version::HTTP_2 {
+        settle_framing(parts)?;
         settle_cookies(&mut parts.headers);
     }
     settle_host(parts)?;
     settle_target(parts)
 }
 
+/// Whether it is one name of a protocol, and one that may be gone on with: a backend over HTTP/1.1 gets it in a header.
+fn is_protocol(name: &[u8]) -> bool {
+    let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~/".contains(byte);
+    !name.is_empty() && name.iter().all(is_of_name) && !is_http2(name)
+}
+
+/// Whether a protocol to go on with is HTTP/2, whose requests nobody would see.
+pub(crate) fn is_http2(protocol: &[u8]) -> bool {
+    protocol.eq_ignore_ascii_case(b"h2c") || protocol.eq_ignore_ascii_case(b"h2")
+}
+
 /// What would say to an HTTP/1.1 backend something else than HTTP/2 said to us. Line breaks and NUL are no part of a
 /// [`HeaderValue`] or a [`Uri`].
 fn settle_framing(parts: &Parts) -> Result<(), BadRequest> {
     let has = |name: HeaderName| parts.headers.contains_key(name);
-    if parts.version < Version::HTTP_2 {
-        if !has(header::TRANSFER_ENCODING) {
-            return Ok(());
-        }
-        if has(header::CONTENT_LENGTH) {
-            return Err(BadRequest::TwoLengths);
-        }
-        // What is encoded in another way as well would reach the backend without a word of it.
-        let mut lines = parts.headers.get_all(header::TRANSFER_ENCODING).iter();
-        let is_chunked = lines.next().is_some_and(|line| line.as_bytes().eq_ignore_ascii_case(b"chunked"));
-        let is_all = is_chunked && lines.next().is_none();
-        return if is_all { Ok(()) } else { Err(BadRequest::TransferEncoding) };
-    }
     let connection = has(header::CONNECTION)
         || has(header::TRANSFER_ENCODING)
         || has(header::UPGRADE)
         || has(HeaderName::from_static("keep-alive"))
         || has(HeaderName::from_static("proxy-connection"));
     let te = parts.headers.get_all(header::TE).iter().any(|te| te != "trailers");
+    if parts.headers.get_all(header::CONTENT_LENGTH).iter().nth(1).is_some() {
+        return Err(BadRequest::SeveralLengths);
+    }
     if connection || te { Err(BadRequest::ConnectionHeader) } else { Ok(()) }
 }
 
@@ -146,7 +151,11 @@ fn settle_target(parts: &mut Parts) -> Result<(), BadRequest> {
     };
     if changed.is_some() || parts.uri.authority().is_some() {
         let kept = std::mem::take(&mut parts.uri).into_parts().path_and_query;
-        let target = changed.transpose()?.or(kept).unwrap_or(PathAndQuery::from_static("/"));
+        let mut target = changed.transpose()?.or(kept).unwrap_or(PathAndQuery::from_static("/"));
+        // Behind an authority a query may stand alone; in the line of a request it may not.
+        if target.as_str().starts_with('?') {
+            target = with_query("/".to_owned(), target.query())?;
+        }
         parts.uri = target.into();
         // All that there was behind the authority may have been a fragment, which is no part of a target.
         if parts.uri.path().is_empty() {
@@ -163,6 +172,20 @@ pub(crate) fn with_query(mut path: String, query: Option<&str>) -> Result<PathAn
         path.push_str(query);
     }
     PathAndQuery::try_from(path).map_err(|_| PathError::BadByte)
+}
+
+/// The head of a request on its way out.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing<'a> {
+    pub(crate) head: &'a Parts,
+    /// Headers besides.
+    pub(crate) announced: Option<&'a Announced>,
+}
+
+impl<'a> From<&'a Parts> for Outgoing<'a> {
+    fn from(head: &'a Parts) -> Self {
+        Self { head, announced: None }
+    }
 }
 
 /// A settled request as the plan asks for it.
@@ -232,7 +255,9 @@ mod tests {
         let asked = Asked::new(&parts);
         assert_eq!(asked.request().path, parts.uri.path());
         assert!(parts.uri.authority().is_none());
-        Ok((parts.uri.to_string(), asked.request().host.map(str::to_owned)))
+        // As it is written: shown as text it may have a slash that is not there.
+        let target = parts.uri.path_and_query().unwrap().as_str().to_owned();
+        Ok((target, asked.request().host.map(str::to_owned)))
     }
 
     #[test]
@@ -305,17 +330,33 @@ mod tests {
         ] {
             assert_eq!(settled(Version::HTTP_2, &[headers]), expected, "{headers:?}");
         }
-        let both = [("host", "a.test"), ("content-length", "1"), ("transfer-encoding", "chunked")];
-        assert_eq!(settled(Version::HTTP_11, &both), Err(BadRequest::TwoLengths));
-        for (encodings, expected) in [
-            (&["Chunked"][..], Ok(())),
-            (&["gzip, chunked"], Err(BadRequest::TransferEncoding)),
-            (&[",chunked"], Err(BadRequest::TransferEncoding)),
-            (&["identity", "chunked"], Err(BadRequest::TransferEncoding)),
+    }
+
+    #[test]
+    fn tunnels_have_one_protocol_that_is_not_http2() {
+        for (protocol, expected) in [
+            ("websocket", Ok(())),
+            ("connect-udp", Ok(())),
+            ("a/1.0", Ok(())),
+            ("", Err(BadRequest::Connect)),
+            ("h2c", Err(BadRequest::Connect)),
+            ("H2", Err(BadRequest::Connect)),
+            ("websocket, h2c", Err(BadRequest::Connect)),
+            ("web socket", Err(BadRequest::Connect)),
+            ("x\r\ny: z", Err(BadRequest::Connect)),
         ] {
-            let mut headers = vec![("host", "a.test")];
-            headers.extend(encodings.iter().map(|encoding| ("transfer-encoding", *encoding)));
-            assert_eq!(settled(Version::HTTP_11, &headers), expected, "{encodings:?}");
+            let mut parts = parts("CONNECT", "https://a.test/", Version::HTTP_2, &[]);
+            parts.extensions.insert(h2::ext::Protocol::from(protocol));
+            assert_eq!(settle(&mut parts), expected, "{protocol:?}");
+        }
+    }
+
+    #[test]
+    fn http2_tells_one_length() {
+        let five = ("content-length", "5");
+        for (headers, expected) in [(&[five][..], Ok(())), (&[five, five], Err(BadRequest::SeveralLengths))] {
+            let settled = settled("POST", "https://a.test/", Version::HTTP_2, headers);
+            assert_eq!(settled.map(|_| ()), expected, "{headers:?}");
         }
     }
 

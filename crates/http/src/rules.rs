@@ -22,6 +22,8 @@ pub(crate) struct Prepared {
     pub(crate) chain: Chain,
     /// One for each backend.
     pub(crate) backends: Vec<Chain>,
+    /// Whether any of these does anything.
+    pub(crate) has_filters: bool,
     pub(crate) request_time: Option<Duration>,
     pub(crate) backend_time: Option<Duration>,
     pub(crate) retries: Retries,
@@ -31,13 +33,16 @@ pub(crate) struct Prepared {
     pub(crate) stats: Option<Arc<RequestStats>>,
 }
 
+/// By addresses of our own, which nobody chooses.
+pub(crate) type PointerMap<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
+
 /// A rule by the address of its route, and its number there.
 type Key = (usize, usize);
 
 /// The rules that a worker has needed since routes last changed.
 #[derive(Debug)]
 pub(crate) struct Rules {
-    known: RefCell<HashMap<Key, Arc<Prepared>>>,
+    known: RefCell<PointerMap<Key, Arc<Prepared>>>,
     shared: Arc<SharedRules>,
 }
 
@@ -91,14 +96,13 @@ impl Prepared {
         let owner = || format!("{} rule {}", rule.route().id, rule.index());
         let sessions = session.map(|session| Sessions::compile(session, &owner())).transpose();
         let retries = Retries::new(retry);
+        let of_rule = chain(rule.filters())?;
+        let backends = rule.group().0.iter().map(|backend| chain(&backend.filters));
+        let backends = backends.collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
-            chain: chain(rule.filters())?,
-            backends: rule
-                .group()
-                .0
-                .iter()
-                .map(|backend| chain(&backend.filters))
-                .collect::<Result<_, _>>()?,
+            has_filters: !of_rule.is_empty() || backends.iter().any(|chain| !chain.is_empty()),
+            chain: of_rule,
+            backends,
             // Zero switches a timeout off.
             request_time: timeouts.request.filter(|time| !time.is_zero()),
             backend_time: timeouts.backend_request.filter(|time| !time.is_zero()),
@@ -122,7 +126,7 @@ pub(crate) struct Extras {
 /// The same for backends, since the plan last changed.
 #[derive(Debug)]
 pub(crate) struct AllExtras {
-    known: RefCell<HashMap<usize, Rc<Extras>>>,
+    known: RefCell<PointerMap<usize, Rc<Extras>>>,
     budgets: Arc<Budgets>,
 }
 

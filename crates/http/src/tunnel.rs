@@ -1,17 +1,19 @@
 //! One end of a connection that goes on as another protocol: all of a connection of HTTP/1.1, or a stream of HTTP/2.
 
+use std::cell::RefCell;
 use std::io;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use h2::{Reason, RecvStream, SendStream};
-use hyper::upgrade::Upgraded;
-use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::wire::Wire;
+
 pub(crate) enum End {
-    Connection(TokioIo<Upgraded>),
+    Connection(Rc<RefCell<Wire>>),
     Stream(Stream),
 }
 
@@ -23,8 +25,8 @@ pub(crate) struct Stream {
 }
 
 impl End {
-    pub(crate) fn connection(upgraded: Upgraded) -> Self {
-        Self::Connection(TokioIo::new(upgraded))
+    pub(crate) fn connection(wire: Rc<RefCell<Wire>>) -> Self {
+        Self::Connection(wire)
     }
 
     pub(crate) fn stream(frames: RecvStream, out: SendStream<Bytes>) -> Self {
@@ -82,7 +84,7 @@ impl AsyncRead for End {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Self::Connection(stream) => Pin::new(stream).poll_read(context, buffer),
+            Self::Connection(wire) => Pin::new(&mut *wire.borrow_mut()).poll_read(context, buffer),
             Self::Stream(stream) => stream.poll_read(context, buffer),
         }
     }
@@ -91,14 +93,14 @@ impl AsyncRead for End {
 impl AsyncWrite for End {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Self::Connection(stream) => Pin::new(stream).poll_write(context, bytes),
+            Self::Connection(wire) => Pin::new(&mut *wire.borrow_mut()).poll_write(context, bytes),
             Self::Stream(stream) => stream.poll_write(context, bytes),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Self::Connection(stream) => Pin::new(stream).poll_flush(context),
+            Self::Connection(wire) => Pin::new(&mut *wire.borrow_mut()).poll_flush(context),
             // What a stream was given its connection sends.
             Self::Stream(_) => Poll::Ready(Ok(())),
         }
@@ -106,7 +108,7 @@ impl AsyncWrite for End {
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Self::Connection(stream) => Pin::new(stream).poll_shutdown(context),
+            Self::Connection(wire) => Pin::new(&mut *wire.borrow_mut()).poll_shutdown(context),
             Self::Stream(stream) => Poll::Ready(stream.out.send_data(Bytes::new(), true).map_err(broken)),
         }
     }

@@ -2,18 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
 
 use tidegate_api::ObjectKey;
 use tidegate_api::status::{Condition, ConditionStatus, ConditionType, ListenerStatus, Reason, Status};
-use tidegate_certs::{Picture, Seconds, State};
+use tidegate_certs::{Conflict, Demand, Picture, State};
 use tidegate_plan::{Hostname, ListenerId, ObjectName};
 use tidegate_translate::{Source, Wants};
 
 use crate::demand::{self, is_out_of_reach};
-
-/// Of so many names it is said what they wait for.
-const SHOWN: usize = 5;
+use crate::words::{late_in_words, not_asked_for, some_of, state_in_words};
 
 /// All that there is to be known about certificates at a moment.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +21,16 @@ pub struct Issuing<'a> {
     /// Secrets that others wrote.
     pub foreign: &'a BTreeSet<ObjectName>,
     pub source: Source,
+}
+
+/// A condition's status, reason and message.
+pub type Told = (ConditionStatus, Reason, String);
+
+/// Adds to a listener what is told of its certificates.
+pub fn tell(listener: &mut ListenerStatus, (status, reason, message): Told) {
+    let observed_generation = listener.conditions.first().map_or(0, |first| first.observed_generation);
+    let kind = ConditionType::CertificatesIssued;
+    listener.conditions.push(Condition { kind, status, reason, message, observed_generation });
 }
 
 impl Issuing<'_> {
@@ -39,44 +46,47 @@ impl Issuing<'_> {
         let own = self.wants.range(first..).take_while(|(id, _)| set.is_none() && id.gateway == key.name);
         let of_set = self.wants.iter().filter(|_| set.is_some());
         for (_, wants) in own.chain(of_set) {
-            if let Some(listener) =
-                listeners.iter_mut().find(|listener| is_of(&wants.listener, key, set, listener))
-            {
-                let generation =
-                    listener.conditions.first().map_or(0, |condition| condition.observed_generation);
-                listener.conditions.extend(self.condition(wants, generation));
+            let listener = listeners.iter_mut().find(|listener| is_of(&wants.listener, key, set, listener));
+            if let Some((listener, told)) = listener.zip(self.told(wants)) {
+                tell(listener, told);
             }
         }
     }
 
-    /// `None` where nothing is asked for, or the Secret is somebody else's.
-    fn condition(&self, wants: &Wants, generation: i64) -> Option<Condition> {
-        let issuer = demand::issuer(wants)?;
+    /// `None` where nobody brings a name, or the Secret is somebody else's.
+    fn told(&self, wants: &Wants) -> Option<Told> {
+        demand::issuer(wants)?;
         let secret = wants.secret.as_ref()?;
-        if wants.names.is_empty() || self.foreign.contains(secret) {
+        if self.foreign.contains(secret) {
             return None;
         }
+        let left_out = not_asked_for(wants);
+        if wants.names.is_empty() {
+            let message = format!("no name is asked for: {}", some_of(left_out.iter().cloned()));
+            return (!left_out.is_empty()).then_some((
+                ConditionStatus::False,
+                Reason::IssuanceFailed,
+                message,
+            ));
+        }
+        let (status, reason, mut message) = self.progress(wants, secret);
+        let late: Vec<String> = self.late(wants, secret).collect();
+        for (title, more) in [("", late), ("not asked for: ", left_out)] {
+            if !more.is_empty() {
+                message = format!("{message}; {title}{}", some_of(more));
+            }
+        }
+        Some((status, reason, message))
+    }
+
+    fn progress(&self, wants: &Wants, secret: &ObjectName) -> Told {
         let missing: Vec<(&Hostname, &State)> = wants
             .names
             .iter()
             .filter_map(|wanted| Some((&wanted.name, self.state_of(secret, &wanted.name)?)))
             .collect();
-        let is_contested = self.picture.is_some_and(|picture| {
-            picture.demand.conflicts.iter().any(|conflict| {
-                conflict.secret == *secret
-                    && conflict.gateway == wants.listener.gateway
-                    && conflict.issuer == issuer
-            })
-        });
-        let (status, reason, message) = if is_out_of_reach(wants, self.source) {
-            let own = &demand::owner(wants).namespace;
-            let message = format!(
-                "Secret {secret} is in another namespace, where none is made; name a Secret of namespace {own}"
-            );
-            (ConditionStatus::False, Reason::IssuanceFailed, message)
-        } else if is_contested {
-            let message =
-                format!("Secret {secret} is made by the issuer of another Gateway; name another Secret");
+        let demand = self.picture.map(|picture| &*picture.demand);
+        if let Some(message) = refusal(wants, demand, self.source) {
             (ConditionStatus::False, Reason::IssuanceFailed, message)
         } else if missing.is_empty() {
             let message = format!("all names have a certificate ({})", wants.names.len());
@@ -84,14 +94,19 @@ impl Issuing<'_> {
         } else {
             let failed = missing.iter().any(|(_, state)| is_failure(state));
             let reason = if failed { Reason::IssuanceFailed } else { Reason::Pending };
-            (ConditionStatus::False, reason, told(&missing, self.source))
-        };
-        Some(Condition {
-            kind: ConditionType::CertificatesIssued,
-            status,
-            reason,
-            message,
-            observed_generation: generation,
+            let each = missing
+                .iter()
+                .map(|(name, state)| format!("{name}: {}", state_in_words(state, wants, self.source)));
+            (ConditionStatus::False, reason, some_of(each))
+        }
+    }
+
+    /// The names whose certificate should have been renewed by now.
+    fn late(&self, wants: &Wants, secret: &ObjectName) -> impl Iterator<Item = String> {
+        let late = self.picture.map(|picture| &picture.late);
+        wants.names.iter().filter_map(move |wanted| {
+            let late = late?.get(&(secret.clone(), wanted.name.clone()))?;
+            Some(late_in_words(&wanted.name, late, wants, self.source))
         })
     }
 
@@ -102,6 +117,24 @@ impl Issuing<'_> {
         let is_news = target.is_none_or(|target| !target.names.contains_key(name));
         picture.missing.get(&(secret.clone(), name.clone())).or(is_news.then_some(&State::Queued))
     }
+}
+
+/// Why an issuer of ours makes nothing for a listener, whatever its names, and what to do about it.
+#[must_use]
+pub fn refusal(wants: &Wants, demand: Option<&Demand>, source: Source) -> Option<String> {
+    let (secret, issuer) = (wants.secret.as_ref()?, demand::issuer(wants)?);
+    if is_out_of_reach(wants, source) {
+        let own = &demand::owner(wants).namespace;
+        return Some(format!(
+            "Secret {secret} is in another namespace, where none is made; name a Secret of namespace {own}"
+        ));
+    }
+    let is_ours = |conflict: &Conflict| {
+        conflict.secret == *secret && conflict.gateway == wants.listener.gateway && conflict.issuer == issuer
+    };
+    let is_contested = demand.is_some_and(|demand| demand.conflicts.iter().any(is_ours));
+    is_contested
+        .then(|| format!("Secret {secret} is made by the issuer of another Gateway; name another Secret"))
 }
 
 fn is_of(id: &ListenerId, key: &ObjectKey, set: Option<&ObjectKey>, listener: &ListenerStatus) -> bool {
@@ -116,60 +149,12 @@ const fn is_failure(state: &State) -> bool {
     !matches!(state, State::Gathering { .. } | State::Ordered | State::Queued)
 }
 
-fn told(missing: &[(&Hostname, &State)], source: Source) -> String {
-    let each: Vec<String> = missing
-        .iter()
-        .take(SHOWN)
-        .map(|(name, state)| format!("{name}: {}", state_in_words(state, source)))
-        .collect();
-    let more = missing.len().saturating_sub(SHOWN);
-    let more = if more > 0 { format!("; and {more} more names") } else { String::new() };
-    format!("{}{more}", each.join("; "))
-}
-
-/// Why a name has no certificate, and what to do about it.
-#[must_use]
-pub fn state_in_words(state: &State, source: Source) -> String {
-    match state {
-        State::Gathering { .. } => "waits a moment for other names".to_owned(),
-        State::Ordered => "is being asked for".to_owned(),
-        State::Queued => "waits for its turn".to_owned(),
-        State::SetAside { until, message } => {
-            format!("failed: {message}; it is tried again at {}", time(*until))
-        }
-        State::IssuerHeld { until, message } => {
-            format!("the issuer is asked again at {}: {message}", time(*until))
-        }
-        State::OverBudget(pool) => format!(
-            "{pool} has had its orders of this week; raise the budget, or have fewer names (--orders-per-gateway, --orders-per-namespace, --orders-per-domain)"
-        ),
-        State::NoIssuer => match source {
-            Source::Folder => "the issuer is not set up here; start with --certs and --state".to_owned(),
-            Source::Cluster => {
-                "the controller does not have this issuer; switch it on (--issuer, certificates.issuers of the chart)"
-                    .to_owned()
-            }
-        },
-    }
-}
-
-/// `Secret infra/tls`.
-#[must_use]
-pub fn secret_in_words(secret: &ObjectName) -> String {
-    format!("Secret {secret}")
-}
-
-fn time(seconds: Seconds) -> String {
-    let since = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
-    humantime::format_rfc3339_seconds(UNIX_EPOCH + since).to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use tidegate_api::Kind;
     use tidegate_api::status::GatewayStatus;
-    use tidegate_certs::Demand;
-    use tidegate_translate::Wanted;
+    use tidegate_certs::Late;
+    use tidegate_translate::{LeftOut, Wanted, WhyLeftOut};
 
     use super::*;
 
@@ -226,6 +211,29 @@ mod tests {
     }
 
     #[test]
+    fn an_account_that_cannot_be_had_is_named_with_what_to_do() {
+        let mut wants = wants("shop");
+        for wants in wants.values_mut() {
+            Arc::make_mut(wants).issuer = tidegate_translate::Issuer::Acme { account: Some("corp".into()) };
+        }
+        let demand = Arc::new(demand::demand(wants.values(), BTreeSet::new(), Source::Cluster));
+        let key = (ObjectName::new("shop", "tls"), Hostname::parse("a.example.com").unwrap());
+        for (state, beginning) in [
+            (State::NoIssuer, "a.example.com: there is no ACME account corp here; name another ("),
+            (State::NotPermitted, "a.example.com: ACME account corp is not for Gateways of namespace shop;"),
+        ] {
+            let missing = BTreeMap::from([(key.clone(), state)]);
+            let picture = Picture { demand: Arc::clone(&demand), missing, ..Picture::default() };
+            let (reason, message) = said(&wants, Some(&picture), &BTreeSet::new(), Source::Cluster).unwrap();
+            assert_eq!(reason, Reason::IssuanceFailed);
+            assert!(
+                message.starts_with(beginning) && message.contains("certificates.acme.accounts"),
+                "{message}"
+            );
+        }
+    }
+
+    #[test]
     fn what_is_said_is_what_there_is() {
         let (own, nothing) = (wants("shop"), BTreeSet::new());
         let reason = |picture: Option<&Picture>| {
@@ -238,5 +246,53 @@ mod tests {
         assert_eq!(reason(Some(&there)), Some(Reason::CertificatesIssued));
         let foreign = BTreeSet::from([ObjectName::new("shop", "tls")]);
         assert_eq!(said(&own, Some(&there), &foreign, Source::Cluster), None, "it is somebody's own");
+    }
+
+    #[test]
+    fn a_renewal_that_fails_is_told_though_there_is_a_certificate() {
+        let own = wants("shop");
+        let demand = Arc::new(demand::demand(own.values(), BTreeSet::new(), Source::Cluster));
+        let key = (ObjectName::new("shop", "tls"), Hostname::parse("a.example.com").unwrap());
+        let state = State::SetAside { until: 1_800_000_000, message: "no answer".to_owned() };
+        let late = BTreeMap::from([(key, Late { ends: 1_800_086_400, state })]);
+        let picture = Picture { demand, late, ..Picture::default() };
+        let (reason, message) = said(&own, Some(&picture), &BTreeSet::new(), Source::Folder).unwrap();
+        assert_eq!(reason, Reason::CertificatesIssued);
+        assert_eq!(
+            message,
+            "all names have a certificate (1); the certificate of a.example.com ends at 2027-01-16T08:00:00Z and is not renewed: failed: no answer; it is tried again at 2027-01-15T08:00:00Z"
+        );
+    }
+
+    #[test]
+    fn names_that_are_left_out_are_told_with_others_and_alone() {
+        let mut own = wants("shop");
+        let demand = Arc::new(demand::demand(own.values(), BTreeSet::new(), Source::Cluster));
+        let there = Picture { demand, ..Picture::default() };
+        let left = |name: &str, why| LeftOut {
+            name: Some(Hostname::parse(name).unwrap()),
+            route: None,
+            why,
+            taken_by: None,
+        };
+        let wide = left("*.example.org", WhyLeftOut::WildcardOfRoute);
+        let elsewhere = left("b.example.com", WhyLeftOut::NarrowerListener);
+        for wants in own.values_mut() {
+            Arc::make_mut(wants).left_out = vec![wide.clone(), elsewhere.clone()];
+        }
+        let (reason, message) = said(&own, Some(&there), &BTreeSet::new(), Source::Cluster).unwrap();
+        assert_eq!(reason, Reason::CertificatesIssued);
+        let beginning = "all names have a certificate (1); not asked for: *.example.org: a wildcard is";
+        assert!(message.starts_with(beginning) && !message.contains("b.example.com"), "{message}");
+        for wants in own.values_mut() {
+            Arc::make_mut(wants).names.clear();
+        }
+        let (reason, message) = said(&own, Some(&there), &BTreeSet::new(), Source::Cluster).unwrap();
+        assert_eq!(reason, Reason::IssuanceFailed);
+        assert!(message.starts_with("no name is asked for: *.example.org: a wildcard"), "{message}");
+        for wants in own.values_mut() {
+            Arc::make_mut(wants).left_out = vec![elsewhere.clone()];
+        }
+        assert_eq!(said(&own, Some(&there), &BTreeSet::new(), Source::Cluster), None, "nothing is amiss");
     }
 }

@@ -49,9 +49,10 @@ pub fn owner(wants: &Wants) -> &ObjectName {
 
 #[must_use]
 pub fn issuer(wants: &Wants) -> Option<Issuer> {
-    match wants.issuer {
+    match &wants.issuer {
         tidegate_translate::Issuer::Embedded => Some(Issuer::Embedded),
-        tidegate_translate::Issuer::Acme => Some(Issuer::acme()),
+        tidegate_translate::Issuer::Acme { account: None } => Some(Issuer::acme()),
+        tidegate_translate::Issuer::Acme { account: Some(name) } => Some(Issuer::Acme(Arc::clone(name))),
         tidegate_translate::Issuer::CertManager { .. } => None,
     }
 }

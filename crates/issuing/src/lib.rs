@@ -7,8 +7,10 @@ mod conditions;
 mod demand;
 mod metrics;
 mod secrets;
+mod words;
 
-pub use conditions::{Issuing, secret_in_words, state_in_words};
+pub use conditions::{Issuing, Told, refusal, tell};
 pub use demand::{demand, issuer, owner};
 pub use metrics::metrics;
 pub use secrets::{StandIns, issuer_named, secret};
+pub use words::{late_in_words, left_out_in_words, not_asked_for, secret_in_words, some_of, state_in_words};

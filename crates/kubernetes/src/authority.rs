@@ -2,10 +2,10 @@
 //! replaced long before it runs out.
 //!
 //! Another CA is trusted for a day before it signs, so that every data plane has it by then; the one before stays
-//! trusted until the next rotation.
+//! trusted for another day, in which all that it signed comes to its end.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::{hkdf, hmac, rand};
 use k8s_openapi::ByteString;
@@ -31,9 +31,17 @@ struct Kept {
     certificate: String,
     key: String,
     next: Option<(String, String)>,
-    previous: Option<String>,
+    previous: Option<Previous>,
     /// Older controllers had none.
     sessions: Option<SessionRoot>,
+}
+
+/// A CA that signs no more.
+#[derive(Clone, PartialEq, Eq)]
+struct Previous {
+    certificate: String,
+    /// When it is trusted no more, in seconds since 1970. Older controllers did not say.
+    until: Option<u64>,
 }
 
 /// What the link is opened with.
@@ -134,6 +142,12 @@ fn due(kept: Option<Kept>, now: SystemTime) -> Result<Kept, KeepError> {
     let left = |certificate: &str, key: &str| {
         Authority::from_pem(certificate, key).map(|ca| ca.not_after().duration_since(now).unwrap_or_default())
     };
+    let tomorrow = Some((now + DAY).duration_since(UNIX_EPOCH).unwrap_or_default().as_secs());
+    if let Some(previous) = &mut kept.previous {
+        previous.until = previous.until.or(tomorrow);
+    }
+    let is_over = |until: u64| UNIX_EPOCH + Duration::from_secs(until) <= now;
+    kept.previous.take_if(|previous| previous.until.is_some_and(is_over));
     let present = left(&kept.certificate, &kept.key)?;
     match kept.next.take() {
         None if present < LEFT => kept.next = Some(made()?),
@@ -141,7 +155,8 @@ fn due(kept: Option<Kept>, now: SystemTime) -> Result<Kept, KeepError> {
         Some((certificate, key)) => {
             let known_for = LIFETIME.saturating_sub(left(&certificate, &key)?);
             if known_for >= DAY || present < DAY {
-                kept.previous = Some(std::mem::replace(&mut kept.certificate, certificate));
+                let before = std::mem::replace(&mut kept.certificate, certificate);
+                kept.previous = Some(Previous { certificate: before, until: tomorrow });
                 kept.key = key;
             } else {
                 kept.next = Some((certificate, key));
@@ -159,7 +174,10 @@ impl Kept {
             certificate: text("ca.crt")?,
             key: text("ca.key")?,
             next: text("next.crt").zip(text("next.key")),
-            previous: text("previous.crt"),
+            previous: text("previous.crt").map(|certificate| Previous {
+                certificate,
+                until: text("previous.until").and_then(|until| until.parse().ok()),
+            }),
             sessions: data
                 .get("sessions.key")
                 .and_then(|bytes| Some(SessionRoot(bytes.0.as_slice().try_into().ok()?))),
@@ -178,7 +196,10 @@ impl Kept {
             put("next.key", key);
         }
         if let Some(previous) = &self.previous {
-            put("previous.crt", previous);
+            put("previous.crt", &previous.certificate);
+            if let Some(until) = previous.until {
+                put("previous.until", &until.to_string());
+            }
         }
         if let Some(SessionRoot(root)) = &self.sessions {
             data.insert("sessions.key".to_owned(), ByteString(root.to_vec()));
@@ -188,7 +209,8 @@ impl Kept {
 
     fn trust(&self) -> Result<Trust, AuthorityError> {
         let mut trust = Trust::new(Authority::from_pem(&self.certificate, &self.key)?);
-        for other in self.next.iter().map(|(certificate, _)| certificate).chain(&self.previous) {
+        let previous = self.previous.iter().map(|previous| &previous.certificate);
+        for other in self.next.iter().map(|(certificate, _)| certificate).chain(previous) {
             trust = trust.and(other)?;
         }
         Ok(trust)
@@ -227,8 +249,24 @@ mod tests {
         assert_eq!(same, both, "not before everybody knows it");
         let turned = due(Some(both.clone()), after(2)).expect("a CA");
         assert_eq!(Some((&turned.certificate, &turned.key)), both.next.as_ref().map(|(c, k)| (c, k)));
-        assert_eq!((turned.next.clone(), turned.previous.as_ref()), (None, Some(&first.certificate)));
+        let previous = |kept: &Kept| kept.previous.as_ref().map(|previous| previous.certificate.clone());
+        assert_eq!((turned.next.clone(), previous(&turned)), (None, Some(first.certificate.clone())));
         assert_eq!(turned.trust().expect("trust").bundle_pem().matches("BEGIN CERTIFICATE").count(), 2);
+        assert_eq!(due(Some(turned.clone()), after(2)).expect("a CA"), turned);
+        let alone = due(Some(turned.clone()), after(3)).expect("a CA");
+        assert_eq!((&alone.certificate, previous(&alone)), (&turned.certificate, None));
+        assert_eq!(alone.trust().expect("trust").bundle_pem().matches("BEGIN CERTIFICATE").count(), 1);
+    }
+
+    #[test]
+    fn an_older_ca_of_which_nobody_said_until_when_goes_a_day_later() {
+        let mut kept = due(None, after(0)).expect("a CA");
+        kept.previous = Some(Previous { certificate: kept.certificate.clone(), until: None });
+        let told = due(Some(kept), after(0)).expect("a CA");
+        assert!(told.previous.as_ref().is_some_and(|previous| previous.until.is_some()));
+        let secret = Secret { data: Some(told.data()), ..Secret::default() };
+        assert_eq!(Kept::of(&secret), Some(told.clone()));
+        assert!(due(Some(told), after(2)).expect("a CA").previous.is_none());
     }
 
     #[test]

@@ -193,22 +193,26 @@ impl Follower {
     }
 
     async fn look_for_trust_bundles(&mut self) {
-        let kind = Kind::ClusterTrustBundle;
-        for version in kind.versions() {
-            let group = format!("{}/{version}", kind.group());
-            match self.client.list_api_group_resources(&group).await {
-                Ok(list) if list.resources.iter().any(|found| found.kind == kind.as_str()) => {
-                    self.crds.trust_bundles = Some(version);
-                    return;
-                }
-                Ok(_) => {}
-                Err(error) if crate::status::code(&error) == Some(404) => {}
-                // Somebody who cannot be asked has not said that there are none.
-                Err(_) => return,
-            }
+        // Somebody who cannot be asked has not said that there are none.
+        if let Ok(version) = served(&self.client, Kind::ClusterTrustBundle).await {
+            self.crds.trust_bundles = version;
         }
-        self.crds.trust_bundles = None;
     }
+}
+
+/// The newest version of a kind that is known here and served there, as everybody may find out.
+pub(crate) async fn served(client: &Client, kind: Kind) -> Result<Option<&'static str>, kube::Error> {
+    for version in kind.versions() {
+        match client.list_api_group_resources(&format!("{}/{version}", kind.group())).await {
+            Ok(list) if list.resources.iter().any(|found| found.kind == kind.as_str()) => {
+                return Ok(Some(version));
+            }
+            Ok(_) => {}
+            Err(error) if crate::status::code(&error) == Some(404) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
 }
 
 #[cfg(test)]

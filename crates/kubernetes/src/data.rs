@@ -135,9 +135,10 @@ impl Data {
             let result = api.get_opt(&key.name.name).await;
             (key, result)
         }));
-        let mut results = results.buffer_unordered(AT_A_TIME);
+        // All of them, then all of what comes of them: whoever waits may give up meanwhile.
+        let results: Vec<_> = results.buffer_unordered(AT_A_TIME).collect().await;
         let mut fetched = Fetched::default();
-        while let Some((key, result)) = results.next().await {
+        for (key, result) in results {
             match result {
                 Ok(Some(object)) => {
                     let seen = read(key.kind, &kinds::resource(key.kind, "v1"), object);

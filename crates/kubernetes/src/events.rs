@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::kinds;
 use crate::log::Log;
+use crate::status::Statuses;
 
 const WAITING: usize = 256;
 /// The same is not said again within this time.
@@ -19,7 +20,11 @@ const AGAIN: Duration = Duration::from_secs(600);
 const MAX_NOTE: usize = 1024;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Events(mpsc::Sender<Word>);
+pub(crate) struct Events {
+    words: mpsc::Sender<Word>,
+    /// Knows the uid of each object with a status.
+    statuses: Statuses,
+}
 
 #[derive(Debug)]
 struct Word {
@@ -32,22 +37,33 @@ struct Word {
 
 impl Events {
     /// The way to say something, and the task that says it.
-    pub(crate) fn new(client: Client, identity: &str, log: Log) -> (Self, impl Future<Output = ()> + use<>) {
-        let (sender, receiver) = mpsc::channel(WAITING);
+    pub(crate) fn new(
+        client: Client,
+        identity: &str,
+        statuses: Statuses,
+        log: Log,
+    ) -> (Self, impl Future<Output = ()> + use<>) {
+        let (words, receiver) = mpsc::channel(WAITING);
         let reporter = Reporter {
             controller: "gateway.tidegate.io/controller".into(),
             instance: Some(identity.to_owned()),
         };
-        (Self(sender), publish(Recorder::new(client, reporter), receiver, log))
+        (Self { words, statuses }, publish(Recorder::new(client, reporter), receiver, log))
     }
 
-    pub(crate) fn warn(&self, key: &ObjectKey, uid: &str, reason: &'static str, note: &str) {
+    /// About an object with a status.
+    pub(crate) fn warn(&self, key: &ObjectKey, reason: &'static str, note: &str) {
+        self.warn_of(key, &self.statuses.uid(key).unwrap_or_default(), reason, note);
+    }
+
+    /// About any object. `kubectl describe` shows what has the object's uid.
+    pub(crate) fn warn_of(&self, key: &ObjectKey, uid: &str, reason: &'static str, note: &str) {
         self.say(EventType::Warning, key, uid, reason, note);
     }
 
     fn say(&self, kind: EventType, key: &ObjectKey, uid: &str, reason: &'static str, note: &str) {
         let note = note.chars().take(MAX_NOTE).collect();
-        let _ = self.0.try_send(Word { kind, key: key.clone(), uid: uid.to_owned(), reason, note });
+        let _ = self.words.try_send(Word { kind, key: key.clone(), uid: uid.to_owned(), reason, note });
     }
 
     /// Something went well that somebody may have waited for.
@@ -57,7 +73,7 @@ impl Events {
     }
 
     pub(crate) fn warn_gateway(&self, gateway: &ObjectName, reason: &'static str, note: &str) {
-        self.warn(&ObjectKey { kind: Kind::Gateway, name: gateway.clone() }, "", reason, note);
+        self.warn(&ObjectKey { kind: Kind::Gateway, name: gateway.clone() }, reason, note);
     }
 }
 

@@ -61,6 +61,7 @@ metrics! {
     leading, gauge, "tidegate_controller_leading", "1 while this replica leads.";
     objects, gauge, "tidegate_controller_objects", "Objects that are translated.";
     refused_objects, gauge, "tidegate_controller_refused_objects", "Objects that are left out because they are invalid.";
+    unlisted_kinds, gauge, "tidegate_controller_unlisted_kinds", "Kinds that have not been listed yet.";
     turns, counter, "tidegate_controller_turns", "Batches of changes that were translated.";
     turn_microseconds, counter, "tidegate_controller_turn_microseconds", "Time spent on them.";
     status_writes, counter, "tidegate_controller_status_writes", "Statuses that were written.";

@@ -1,7 +1,9 @@
 //! `Programmed` and addresses: what the data planes of a Gateway say of themselves, put into its status.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
+use tidegate_api::core::EndpointEntry;
 use tidegate_api::status::{
     Condition, ConditionStatus, ConditionType, GatewayStatus, ListenerSetStatus, ListenerStatus, Reason,
     Status,
@@ -18,11 +20,38 @@ pub(crate) struct Serving<'a> {
     pub(crate) reports: &'a BTreeMap<String, Report>,
     /// The version of the plan since which Gateway and listeners are as they are.
     pub(crate) needed: u64,
-    /// How many of its Pods are ready, by the Services in front of them.
-    pub(crate) ready: usize,
+    /// By the Services in front of them.
+    pub(crate) ready: &'a Ready,
+    /// Why there is not all that shall be there for it.
+    pub(crate) failure: Option<&'a str>,
     pub(crate) addresses: &'a Addresses,
     /// Whether the Gateway asks for addresses.
     pub(crate) asked_addresses: usize,
+}
+
+/// The data planes of a Gateway that get new connections.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ready {
+    pods: BTreeSet<String>,
+    /// Of those that are no Pods; a Pod may have two.
+    others: BTreeSet<IpAddr>,
+}
+
+impl Ready {
+    pub(crate) fn of<'a>(endpoints: impl IntoIterator<Item = &'a EndpointEntry>) -> Self {
+        let mut ready = Self::default();
+        for endpoint in endpoints {
+            match endpoint.pod() {
+                Some(pod) => _ = ready.pods.insert(pod.to_owned()),
+                None => ready.others.extend(endpoint.ip_addresses()),
+            }
+        }
+        ready
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.pods.len() + self.others.len()
+    }
 }
 
 /// What all data planes together say.
@@ -33,7 +62,7 @@ enum State {
     Failed(Reason, String),
     /// They have not said yet; what was said before still holds.
     OnTheWay,
-    Nobody(&'static str),
+    Nobody(String),
 }
 
 impl Serving<'_> {
@@ -111,25 +140,30 @@ impl Serving<'_> {
         all
     }
 
-    /// One that has just come and serves nothing yet is not ready: others speak for the Gateway.
+    /// Those that speak for the Gateway: not one that has just come and serves nothing yet, and beside one that is
+    /// ready, none that is not: it is on its way out, or not there yet.
     fn serving(&self) -> impl Iterator<Item = &Report> {
-        self.reports.values().filter(|report| report.version > 0)
+        let is_ready = |report: &Report| self.ready.pods.contains(&report.proxy);
+        let told = || self.reports.values().filter(|report| report.version > 0);
+        let has_ready = told().any(is_ready);
+        told().filter(move |report| !has_ready || is_ready(report))
     }
 
     /// Why nobody serves anything, where nobody does.
     fn presence(&self) -> Option<State> {
+        let nobody = |why: &str| State::Nobody(self.failure.unwrap_or(why).to_owned());
         if self.reports.is_empty() {
-            return Some(State::Nobody("no data plane is connected"));
+            return Some(nobody("no data plane is connected"));
         }
         if self.serving().next().is_none() {
             return Some(
                 match self.reports.values().find_map(|report| Some((report, report.failed.as_ref()?))) {
                     Some((report, why)) => State::Failed(Reason::Invalid, said(report, why)),
-                    None => State::Nobody("no data plane has been told yet"),
+                    None => nobody("no data plane has been told yet"),
                 },
             );
         }
-        (self.ready == 0).then_some(State::Nobody("no data plane is ready"))
+        (self.ready.count() == 0).then(|| nobody("no data plane is ready"))
     }
 
     fn listener(&self, id: &ListenerId) -> State {
@@ -162,7 +196,9 @@ impl Serving<'_> {
             (Some((Reason::AddressNotUsable, why)), _) => {
                 State::Failed(Reason::AddressNotUsable, why.clone())
             }
-            (Some((reason, why)), State::Served | State::OnTheWay) => State::Failed(*reason, why.clone()),
+            (Some((reason, why)), State::Served | State::OnTheWay) => {
+                State::Failed(*reason, self.failure.unwrap_or(why).to_owned())
+            }
             (_, state) => state,
         }
     }

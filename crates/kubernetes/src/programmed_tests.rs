@@ -50,14 +50,28 @@ fn report(proxy: &str, version: u64, listeners: &[(&str, Result<(), &str>)]) -> 
 struct World {
     reports: BTreeMap<String, Report>,
     needed: u64,
-    ready: usize,
+    ready: Ready,
+    failure: Option<&'static str>,
     addresses: Addresses,
     asked_addresses: usize,
 }
 
 fn world(reports: &[Report]) -> World {
     let reports = reports.iter().map(|report| (report.proxy.clone(), report.clone())).collect();
-    World { reports, needed: 3, ready: 1, addresses: Addresses::default(), asked_addresses: 0 }
+    World {
+        reports,
+        needed: 3,
+        ready: ready(&[]),
+        failure: None,
+        addresses: Addresses::default(),
+        asked_addresses: 0,
+    }
+}
+
+/// One endpoint that is no Pod, and these Pods.
+fn ready(pods: &[&str]) -> Ready {
+    let pods = pods.iter().map(|pod| (*pod).to_owned()).collect();
+    Ready { pods, others: [IpAddr::from([10, 0, 0, 1])].into() }
 }
 
 impl World {
@@ -67,7 +81,8 @@ impl World {
             gateway: &gateway,
             reports: &self.reports,
             needed: self.needed,
-            ready: self.ready,
+            ready: &self.ready,
+            failure: self.failure,
             addresses: &self.addresses,
             asked_addresses: self.asked_addresses,
         };
@@ -106,6 +121,46 @@ fn served_is_what_all_that_serve_have_said() {
 }
 
 #[test]
+fn one_that_is_not_ready_is_silent_beside_one_that_is() {
+    let good = report("a", 3, &[("http", Ok(()))]);
+    let leaving = report("b", 3, &[("http", Err("it ends"))]);
+    let late = report("c", 2, &[]);
+    for (reports, pods, expected) in [
+        (vec![good.clone(), leaving.clone()], &["a"][..], SERVED),
+        (vec![good.clone(), late.clone()], &["a"], SERVED),
+        (vec![good.clone(), leaving.clone()], &["a", "b"], UNAVAILABLE),
+        (vec![leaving.clone()], &["a"], UNAVAILABLE),
+        // Who is ready has not come yet, or is no Pod: all speak.
+        (vec![good.clone(), leaving.clone()], &["new"], UNAVAILABLE),
+        (vec![good.clone(), leaving.clone()], &[], UNAVAILABLE),
+        (vec![good.clone(), report("d", 0, &[])], &["d"], SERVED),
+    ] {
+        let mut world = world(&reports);
+        world.ready = ready(pods);
+        assert_eq!(world.told(&["http"]), [expected, expected], "{pods:?}: {reports:?}");
+    }
+}
+
+#[test]
+fn a_pod_counts_once_however_many_addresses_it_has() {
+    let endpoint = |json: serde_json::Value| {
+        let slice = serde_json::json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": json["type"],
+            "metadata": {"name": "a", "namespace": "shop"}, "endpoints": [json["endpoint"]],
+        });
+        match tidegate_api::read_object(&tidegate_api::Node::from(&slice)).object {
+            Some(tidegate_api::Object::EndpointSlice(slice)) => slice.spec.endpoints[0].clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let pod = serde_json::json!({"kind": "Pod", "name": "a", "uid": "u"});
+    let four = serde_json::json!({"type": "IPv4", "endpoint": {"addresses": ["10.0.0.1"], "targetRef": pod}});
+    let six = serde_json::json!({"type": "IPv6", "endpoint": {"addresses": ["fd00::1"], "targetRef": pod}});
+    let bare = serde_json::json!({"type": "IPv4", "endpoint": {"addresses": ["10.0.0.2"]}});
+    assert_eq!(Ready::of(&[endpoint(four), endpoint(six), endpoint(bare)]).count(), 2);
+}
+
+#[test]
 fn one_bad_listener_leaves_the_others() {
     let mixed = world(&[report("a", 3, &[("good", Ok(())), ("bad", Err("in use"))])]);
     assert_eq!(mixed.told(&["good", "bad"]), [UNAVAILABLE, SERVED, UNAVAILABLE]);
@@ -126,8 +181,20 @@ fn a_part_that_is_refused_is_not_served() {
 #[test]
 fn a_data_plane_that_gets_no_traffic_serves_nobody() {
     let mut world = world(&[report("a", 3, &[("http", Ok(()))])]);
-    world.ready = 0;
+    world.ready = Ready::default();
     assert_eq!(world.told(&["http"]), [PENDING, PENDING]);
+}
+
+#[test]
+fn what_could_not_be_made_is_why_nobody_serves() {
+    let message = |world: &World| world.status(&status(1, &["http"]), None).conditions[0].message.clone();
+    let mut world = world(&[]);
+    world.failure = Some("Service shop/tidegate-web cannot be applied");
+    assert_eq!(message(&world), "Service shop/tidegate-web cannot be applied");
+    world.reports.insert("a".to_owned(), report("a", 3, &[("http", Ok(()))]));
+    assert_eq!(message(&world), "the Gateway is served", "whatever else is missing");
+    world.addresses.fault = Some((Reason::AddressNotAssigned, "not yet".to_owned()));
+    assert_eq!(message(&world), "Service shop/tidegate-web cannot be applied");
 }
 
 #[test]

@@ -22,8 +22,10 @@ pub struct Settings {
     pub lease: String,
     /// The image of data planes.
     pub image: String,
-    /// `imagePullPolicy` of data planes, and the Secrets to pull with.
+    /// `imagePullPolicy` of data planes.
     pub image_pull_policy: Option<String>,
+    /// The Secrets that data planes are pulled with, in the namespace of each Gateway.
+    pub image_pull_secrets: Vec<String>,
     /// Whether cert-manager is asked for certificates.
     pub cert_manager: bool,
     pub link: LinkAddress,

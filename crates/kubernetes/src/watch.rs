@@ -137,6 +137,7 @@ fn object_name<K: ResourceExt>(kind: Kind, object: &K) -> ObjectName {
 pub(crate) fn read(kind: Kind, resource: &ApiResource, mut object: DynamicObject) -> Seen {
     let key = ObjectKey { kind, name: object_name(kind, &object) };
     let resource_version = object.metadata.resource_version.take().unwrap_or_default();
+    let uid = object.metadata.uid.clone().unwrap_or_default();
     object.metadata.managed_fields = None;
     let status = object.data.as_object_mut().and_then(|fields| fields.remove("status")).unwrap_or(Json::Null);
     let mut json = match object.data {
@@ -152,7 +153,7 @@ pub(crate) fn read(kind: Kind, resource: &ApiResource, mut object: DynamicObject
         let errors = errors.map(|problem| format!("{}: {}", problem.field, problem.message));
         errors.collect::<Vec<_>>().join("; ")
     });
-    let observed = Observed { resource_version, status: std::sync::Arc::new(status) };
+    let observed = Observed { resource_version, uid, status: std::sync::Arc::new(status) };
     Seen { key, object, observed }
 }
 

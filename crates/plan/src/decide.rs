@@ -3,8 +3,8 @@
 
 use crate::decision::{Admission, Decision, HttpVersion, Matched, Refusal};
 use crate::flow::{Connection, Flow, Hello, Inbound, Request};
-use crate::tables::{Answering, Entry, Expects, Host, ListenerTable, Routes, Specificity, Tables};
-use crate::trace::{NameOf, Step, Trace};
+use crate::tables::{Answering, Entry, Expects, Few, Host, ListenerTable, Routes, Specificity, Tables};
+use crate::trace::{NameOf, Offer, Step, Trace};
 use crate::{Certificate, Hostname, Name, Reason, RuleHandle};
 
 /// Where a flow goes, or why it goes nowhere.
@@ -78,10 +78,14 @@ impl Tables {
             let reason = best.map_or(Reason::NoListenerForHost, |_| Reason::Misdirected);
             return Err(Refusal { listener: best.map(|best| &best.listener), ..Refusal::new(reason) });
         }
-        let table = best.ok_or(Refusal::new(Reason::NoListenerForHost))?;
+        let Some(table) = best else {
+            trace.step(|| no_listener_step(&answering));
+            return Err(Refusal::new(Reason::NoListenerForHost));
+        };
         let listener = &table.listener;
         check_listener(table, trace)?;
         let Routes::Http(hosts) = &table.routes else {
+            trace.step(|| no_route_step(std::iter::empty()));
             return Err(Refusal::by_listener(Reason::NoRoute, listener));
         };
         let mut named = false;
@@ -90,7 +94,13 @@ impl Tables {
             find_in_host(host, specificity, name.as_ref(), request, trace)
         });
         let reason = if named { Reason::NoMatchingRule } else { Reason::NoRoute };
-        let entry = entry.ok_or(Refusal::by_listener(reason, listener))?;
+        let Some(entry) = entry else {
+            if !named {
+                let all = || hosts.iter().flat_map(|host| host.entries().map(|entry| &entry.rule));
+                trace.step(|| no_route_step(all()));
+            }
+            return Err(Refusal::by_listener(reason, listener));
+        };
         match entry.refuse {
             Some(reason) => Err(Refusal { reason, listener: Some(listener), rule: Some(&entry.rule) }),
             None => Ok(Matched { listener, rule: &entry.rule, which: entry.which() }),
@@ -108,6 +118,7 @@ fn admit_tls<'t>(
     let name = hello.sni.and_then(Name::from_sni);
     trace.step(|| name_step(NameOf::ServerName, hello.sni, name.as_ref()));
     let Some(table) = answering.by_server_name(name.as_ref()) else {
+        trace.step(|| no_listener_step(answering));
         return Err(Refusal::new(if hello.sni.is_none() { Reason::NoSni } else { Reason::NoListenerForSni }));
     };
     let listener = &table.listener;
@@ -117,7 +128,10 @@ fn admit_tls<'t>(
             trace.step(|| hostname_step(specificity, name.as_ref(), few.iter()));
             Some(few)
         });
-        let few = few.ok_or(Refusal::by_listener(Reason::NoRoute, listener))?;
+        let Some(few) = few else {
+            trace.step(|| no_route_step(rules.iter().flat_map(Few::iter)));
+            return Err(Refusal::by_listener(Reason::NoRoute, listener));
+        };
         trace.step(|| route_step(few.first(), few.rest()));
         let certificate = match &table.certificates {
             Some(_) => Some(certificate(table, name.as_ref(), trace)?),
@@ -224,6 +238,21 @@ fn socket_step(connection: &Connection<'_>, answering: Option<&Answering<'_>>) -
     let tables = answering.into_iter().flat_map(Answering::listeners);
     let (listeners, more) = shown(tables.map(|table| table.listener.id.clone()));
     Step::Socket { address: connection.local, transport: connection.transport, listeners, more }
+}
+
+fn no_listener_step(answering: &Answering<'_>) -> Step {
+    let offers = answering.listeners().map(|table| {
+        let listener = &table.listener;
+        Offer::new(listener.id.clone(), listener.hostname.as_slice())
+    });
+    let (listeners, more) = shown(offers);
+    Step::NoListener { listeners, more }
+}
+
+fn no_route_step<'t>(rules: impl Iterator<Item = &'t RuleHandle>) -> Step {
+    let offers = rules.map(|rule| Offer::new(rule.route().id.clone(), &rule.route().hostnames));
+    let (routes, more) = shown(offers);
+    Step::NoRoute { routes, more }
 }
 
 fn name_step(of: NameOf, written: Option<&str>, read: Option<&Name<'_>>) -> Step {

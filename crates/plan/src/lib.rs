@@ -48,7 +48,9 @@ pub use http::{
 pub use id::{
     BackendId, BackendKind, BlobId, EndpointsId, FragmentId, ListenerId, ObjectName, RouteId, RouteKind,
 };
-pub use listener::{Certificate, ClientCertificates, Gateway, Handling, Listener, ServerTls, Transport};
+pub use listener::{
+    Certificate, ClientCertificates, Gateway, Handling, LastGood, Listener, ServerTls, Transport,
+};
 pub use name::Name;
 pub use path::{PathError, normal_path};
 pub use pattern::{Pattern, PatternError};
@@ -59,4 +61,4 @@ pub use secret::SharedSecret;
 pub use served::{BoundSettings, DataPlaneSettings, GatewayPlan, LogLevel, Report};
 pub use share::Fate;
 pub use tables::{Certificates, Change, Expects, Key as MapKey, SharedMap, Tables};
-pub use trace::{Miss, NameOf, Step, Trace};
+pub use trace::{Miss, NameOf, Offer, Step, Trace};

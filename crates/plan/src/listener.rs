@@ -99,7 +99,8 @@ pub struct Listener {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub external_auth: Vec<ExternalAuth>,
     /// Set when the listener keeps its names but must not serve them: a listener that cannot check client
-    /// certificates, for one, must not leave its names to a listener that does not ask for any.
+    /// certificates, for one, must not leave its names to a listener that does not ask for any. `NoCertificate` does
+    /// not hold where a last good one is served.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refuse: Option<Reason>,
 }
@@ -109,6 +110,10 @@ pub struct Listener {
 pub struct ServerTls {
     /// In the order of `certificateRefs`, the good ones only.
     pub certificates: Vec<Certificate>,
+    /// What stands in for the others, in the same order. A data plane that does not know of it refuses where it could
+    /// have gone on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub last_good: Vec<LastGood>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_certificates: Option<ClientCertificates>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -130,6 +135,19 @@ pub struct Certificate {
     pub names: Vec<Hostname>,
     /// Seconds since the epoch.
     pub not_after: i64,
+}
+
+/// A certificate that cannot be had from its Secret any more. A data plane that serves one from there, at this very
+/// listener, goes on with it; one that does not has none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LastGood {
+    pub secret: ObjectName,
+    /// Where it stands among the certificates, the last good ones included.
+    pub place: usize,
+    /// For how long at most; it is never shown after it has expired.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<u32>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::{Hostname, ListenerId, Reason, RouteId, Transport};
+use crate::{BackendId, Hostname, ListenerId, Reason, RouteId, Transport};
 
 /// Takes the steps of a decision.
 pub trait Trace {
@@ -50,6 +50,16 @@ pub enum Step {
         hostname: Option<Hostname>,
         handling: String,
     },
+    /// No listener there takes the name; these are the names that they take.
+    NoListener {
+        listeners: Vec<Offer<ListenerId>>,
+        more: usize,
+    },
+    /// No route of the listener takes the name; these are the names that they take.
+    NoRoute {
+        routes: Vec<Offer<RouteId>>,
+        more: usize,
+    },
     /// The listener keeps its names and serves none of them.
     ListenerRefuses {
         listener: ListenerId,
@@ -92,9 +102,45 @@ pub enum Step {
         secret: String,
         name: Option<Hostname>,
     },
+    /// Whose turn it is of the backends that the route names.
+    Backend {
+        backend: BackendId,
+    },
     Refused {
         reason: Reason,
     },
+}
+
+/// Who was there for other names; without hostnames, for any.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Offer<T> {
+    pub of: T,
+    pub hostnames: Vec<Hostname>,
+    /// How many hostnames there are besides.
+    pub more: usize,
+}
+
+impl<T> Offer<T> {
+    const SHOWN: usize = 8;
+
+    pub(crate) fn new(of: T, hostnames: &[Hostname]) -> Self {
+        let more = hostnames.len().saturating_sub(Self::SHOWN);
+        Self { of, hostnames: hostnames.iter().take(Self::SHOWN).cloned().collect(), more }
+    }
+}
+
+impl<T: fmt::Display> fmt::Display for Offer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.hostnames.as_slice() {
+            [] => write!(f, "{} has no hostname", self.of),
+            some => {
+                let names: Vec<&str> = some.iter().map(Hostname::as_str).collect();
+                write!(f, "{} is for {}", self.of, names.join(", "))?;
+                if self.more > 0 { write!(f, " and {} more", self.more) } else { Ok(()) }
+            }
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -149,6 +195,13 @@ impl fmt::Display for Step {
                     write!(f, "listener {listener} ({handling}) takes it: it has no hostname and takes any")
                 }
             },
+            Self::NoListener { listeners, more } => {
+                write!(f, "no listener takes it: {}", Words(listeners, *more))
+            }
+            Self::NoRoute { routes, .. } if routes.is_empty() => f.write_str("the listener has no routes"),
+            Self::NoRoute { routes, more } => {
+                write!(f, "no route of the listener takes it: {}", Words(routes, *more))
+            }
             Self::ListenerRefuses { listener, reason } => {
                 write!(f, "listener {listener} keeps the name but serves nothing: {}", reason.text())
             }
@@ -195,6 +248,7 @@ impl fmt::Display for Step {
                     "the certificate of Secret {secret} is shown: none names the server, and it is the first"
                 )
             }
+            Self::Backend { backend } => write!(f, "it is for {backend}"),
             Self::Refused { reason } => write!(f, "refused: {}", reason.text()),
         }
     }

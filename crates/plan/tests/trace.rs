@@ -92,6 +92,35 @@ fn refusals_end_with_their_reason() {
 }
 
 #[test]
+fn names_that_nobody_takes_are_told_with_those_that_somebody_does() {
+    let tables = tables([
+        https("a", "a.example.com"),
+        http("web", "*.example.org"),
+        http("bare", "bare.example.org"),
+        http_route("shop", "web", &["shop.example.org"], &[&[prefix("/")]]),
+    ]);
+    let before_last = |connection, request| {
+        let mut told = told(&tables, &Flow { connection, request });
+        told.pop();
+        told.pop().unwrap()
+    };
+    assert_eq!(
+        before_last(hello(Some("z.example.com")), None),
+        "no listener takes it: default/gw/a is for a.example.com"
+    );
+    let asked = |host| before_last(bytes(80, Transport::Tcp), Some(get(host, "/")));
+    assert_eq!(
+        asked("example.net"),
+        "no listener takes it: default/gw/bare is for bare.example.org; default/gw/web is for *.example.org"
+    );
+    assert_eq!(
+        asked("cart.example.org"),
+        "no route of the listener takes it: HTTPRoute default/shop is for shop.example.org"
+    );
+    assert_eq!(asked("bare.example.org"), "the listener has no routes");
+}
+
+#[test]
 fn long_lists_are_cut_and_counted() {
     let routes =
         (0..40).map(|n| http_route(&format!("r{n:02}"), "web", &[], &[&[exact(&format!("/{n:02}"))]]));

@@ -2,8 +2,9 @@
 //! opens and closes the sockets that this asks for.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tidegate_plan::{
     Addresses, BackendHandle, BackendId, Body, Change, EndpointsId, Fragment, FragmentId, Group,
@@ -17,7 +18,7 @@ use crate::serving::Serving;
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use crate::stream_route::{Address, BackendKey, StreamRoute};
-use crate::tls::{Client, Identity, Keys, TicketSecret, server_config};
+use crate::tls::{Client, Identity, Kept, KeptCertificate, Keys, TicketSecret, server_config};
 use crate::upstream::{Answer, Backend, Cycle, Names, Place, Random};
 
 pub(crate) struct Control {
@@ -25,6 +26,7 @@ pub(crate) struct Control {
     snapshot: Snapshot,
     ports: Ports,
     keys: Keys,
+    kept: Kept,
     secret: TicketSecret,
     place: Place,
     names: Names,
@@ -44,6 +46,7 @@ impl Control {
             snapshot: Snapshot { bounds: Arc::new(shared.settings.bounds.clone()), ..Snapshot::default() },
             ports,
             keys: Keys::default(),
+            kept: Kept::default(),
             secret,
             names,
             random: Random::new(),
@@ -61,18 +64,22 @@ impl Control {
         fragments: &BTreeSet<FragmentId>,
         endpoints: &BTreeSet<EndpointsId>,
     ) {
-        let changes = fragments.iter().map(|id| match plan.fragments.get(id) {
-            Some(fragment) => Change::Upsert(Arc::clone(fragment)),
-            None => Change::Remove(id.clone()),
-        });
         let before = self.snapshot.tables.clone();
-        self.snapshot.tables = before.updated(changes);
-        for id in fragments {
-            match plan.fragments.get(id) {
-                Some(fragment) => self.put(fragment, plan, &before),
-                None => self.remove(id, &before),
+        let changes: Vec<Change> = fragments
+            .iter()
+            .map(|id| match plan.fragments.get(id) {
+                Some(fragment) => Change::Upsert(self.with_last_good(fragment, plan)),
+                None => Change::Remove(id.clone()),
+            })
+            .collect();
+        self.snapshot.tables = before.updated(changes.iter().cloned());
+        for change in &changes {
+            match change {
+                Change::Upsert(fragment) => self.put(fragment, plan, &before),
+                Change::Remove(id) => self.remove(id, &before),
             }
         }
+        self.snapshot.kept = self.kept.list();
         for backend in
             endpoints.iter().filter_map(|id| self.users.get(id)).flatten().cloned().collect::<Vec<_>>()
         {
@@ -81,7 +88,7 @@ impl Control {
             }
         }
         // What waits at a port that goes was let in under the old state, and is taken under it.
-        self.ports.close_all_but(&self.snapshot.tables);
+        self.ports.close_all_but(&self.snapshot.tables, self.snapshot.bounds.drain_time);
         self.publish();
         self.ports.open(&self.snapshot.tables);
         if fragments.iter().any(|id| matches!(id, FragmentId::Listener(_) | FragmentId::Route(_))) {
@@ -104,10 +111,17 @@ impl Control {
         &self.snapshot.bounds
     }
 
-    /// Tries again what could not be opened.
+    /// Tries again what could not be opened, and ends what was kept for long enough.
     pub(crate) fn retry(&mut self) {
         self.retired.retain(|snapshot| Arc::strong_count(snapshot) > 1);
+        for told in self.kept.ended(now()) {
+            self.apply(&told, &told.fragments.keys().cloned().collect(), &BTreeSet::new());
+        }
         self.ports.open(&self.snapshot.tables);
+    }
+
+    pub(crate) fn kept(&self) -> &Arc<[KeptCertificate]> {
+        &self.snapshot.kept
     }
 
     /// A backend that is known by name has new addresses.
@@ -132,6 +146,13 @@ impl Control {
         let old = self.shared.snapshot.swap(Arc::new(self.snapshot.clone()));
         self.retired.retain(|snapshot| Arc::strong_count(snapshot) > 1);
         self.retired.push(old);
+    }
+
+    /// A listener whose certificate is gone goes on with the one it has.
+    fn with_last_good(&mut self, fragment: &Arc<Fragment>, plan: &Plan) -> Arc<Fragment> {
+        let Body::Listener(listener) = &fragment.body else { return Arc::clone(fragment) };
+        let served = self.snapshot.tables.listener(&listener.id).map(Deref::deref);
+        self.kept.fill(fragment, served, plan, &mut self.keys, now())
     }
 
     fn put(&mut self, fragment: &Arc<Fragment>, plan: &Plan, before: &Tables) {
@@ -167,7 +188,10 @@ impl Control {
     fn remove(&mut self, id: &FragmentId, before: &Tables) {
         match id {
             FragmentId::Gateway(id) => self.snapshot.identities.forget(id),
-            FragmentId::Listener(id) => self.snapshot.listeners.forget(id),
+            FragmentId::Listener(id) => {
+                self.kept.forget(id);
+                self.snapshot.listeners.forget(id);
+            }
             FragmentId::Route(id) => {
                 if let Some(route) = before.route(id) {
                     self.snapshot.streams.forget(&Address::of(route));
@@ -285,4 +309,10 @@ impl Control {
             Addresses::Dns { .. } => {}
         }
     }
+}
+
+/// Seconds since the epoch.
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }

@@ -101,6 +101,15 @@ endings! {
 }
 
 impl Ending {
+    /// Why the plan says no, where it does.
+    #[must_use]
+    pub const fn reason(self) -> Option<Reason> {
+        match self {
+            Self::Refused(reason) => Some(reason),
+            _ => None,
+        }
+    }
+
     /// Whether nothing was carried because somebody said no: the plan, a bound, or the client's own first bytes.
     #[must_use]
     pub const fn is_refusal(self) -> bool {

@@ -31,5 +31,5 @@ pub use ports::SocketState;
 pub use proxy::Proxy;
 pub use settings::{Bounds, Settings};
 pub use snapshot::{Chosen, Snapshot, TlsTo};
-pub use tls::{Challenges, tls_words};
+pub use tls::{Challenges, KeptCertificate, tls_words};
 pub use upstream::{Backend, Endpoint, EndpointSeen, Lease};

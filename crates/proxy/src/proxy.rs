@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use tidegate_plan::{EndpointsId, FragmentId, Plan};
+use tidegate_plan::{Body, EndpointsId, Fragment, FragmentId, ListenerHandle, Plan};
 use tokio::sync::{oneshot, watch};
 
 use crate::control::Control;
@@ -17,7 +17,7 @@ use crate::net::descriptor_limit;
 use crate::observe::{AccessLog, Metrics, Recent};
 use crate::ports::{Ports, SocketState};
 use crate::shared::Shared;
-use crate::tls::{Challenges, TicketSecret};
+use crate::tls::{Challenges, KeptCertificate, TicketSecret};
 use crate::upstream::{Names, Resolver};
 use crate::worker::{Worker, orders};
 use crate::{Bounds, Settings};
@@ -93,7 +93,21 @@ impl Proxy {
         lock(&self.control).ports().states()
     }
 
-    /// Says when [`sockets`](Self::sockets) has something new to say.
+    /// Certificates that are shown although their Secrets have them no more.
+    #[must_use]
+    pub fn kept(&self) -> Arc<[KeptCertificate]> {
+        Arc::clone(lock(&self.control).kept())
+    }
+
+    /// A fragment of the plan as it is served: a listener with what it keeps.
+    #[must_use]
+    pub fn served(&self, fragment: &Arc<Fragment>) -> Arc<Fragment> {
+        let Body::Listener(listener) = &fragment.body else { return Arc::clone(fragment) };
+        let snapshot = self.shared.snapshot.load();
+        Arc::clone(snapshot.tables.listener(&listener.id).map_or(fragment, ListenerHandle::fragment))
+    }
+
+    /// Says when [`sockets`](Self::sockets) or [`kept`](Self::kept) has something new to say.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
@@ -146,14 +160,19 @@ impl Proxy {
         self.log.iter().for_each(AccessLog::reopen);
     }
 
-    /// Accepts nothing more and waits for the connections there are, so long at most. Says how many were cut off.
-    pub async fn drain(&self, time: Duration) -> usize {
+    /// Datagram flows at this moment.
+    #[must_use]
+    pub fn flows(&self) -> usize {
+        self.shared.flows.flows()
+    }
+
+    /// Accepts nothing more and waits for the connections and flows there are, so long at most.
+    pub async fn drain(&self, time: Duration) {
         lock(&self.control).drain(time);
         let end = tokio::time::Instant::now() + time;
-        while self.connections() > 0 && tokio::time::Instant::now() < end {
+        while self.connections() + self.flows() > 0 && tokio::time::Instant::now() < end {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        self.connections()
     }
 
     /// Ends everything that is left.
@@ -186,7 +205,7 @@ fn lock(control: &Mutex<Control>) -> MutexGuard<'_, Control> {
     control.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the control side does besides being told: DNS, and ports that were not to be had.
+/// What the control side does besides being told: DNS, ports that were not to be had, and certificates that are kept.
 async fn look_after(
     control: Arc<Mutex<Control>>,
     changes: watch::Sender<u64>,
@@ -202,9 +221,10 @@ async fn look_after(
 
 fn noting_changes(control: &Mutex<Control>, changes: &watch::Sender<u64>, act: impl FnOnce(&mut Control)) {
     let mut control = lock(control);
-    let before = control.ports().states();
+    let seen = |control: &Control| (control.ports().states(), Arc::clone(control.kept()));
+    let before = seen(&control);
     act(&mut control);
-    if control.ports().states() != before {
+    if seen(&control) != before {
         changes.send_modify(|count| *count += 1);
     }
 }

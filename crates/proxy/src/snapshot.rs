@@ -5,14 +5,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use tidegate_plan::{
-    BackendId, Group, ListenerId, ObjectName, Reason, RouteId, RuleHandle, SharedMap, Tables, Target,
-    Upstream,
+    BackendId, Connection, Group, ListenerId, ObjectName, Reason, RouteId, RuleHandle, SharedMap, Step,
+    Tables, Target, Upstream,
 };
 
 use crate::observe::RequestStats;
 use crate::serving::Serving;
 use crate::stream_route::{Address, StreamRoute};
-use crate::tls::{Client, Codec, Identity};
+use crate::tls::{Client, Codec, Identity, KeptCertificate};
 use crate::upstream::{Backend, Cycle, Endpoint};
 use crate::{Bounds, Ending};
 
@@ -45,6 +45,7 @@ pub struct Snapshot {
     /// What the requests of each HTTPRoute and GRPCRoute came to.
     pub(crate) requests: SharedMap<RouteId, Arc<RequestStats>>,
     pub(crate) listeners: SharedMap<ListenerId, Arc<Serving>>,
+    pub(crate) kept: Arc<[KeptCertificate]>,
     /// TLS towards the backends whose policies ask for it.
     pub(crate) clients: SharedMap<BackendId, Result<Arc<Client>, Reason>>,
     /// The client certificates of Gateways.
@@ -67,6 +68,21 @@ impl Snapshot {
         let key = route.deal()?;
         let found = self.backends.get(key.hash, |id| *id == key.id);
         found.ok_or(Ending::Refused(Reason::BackendNotFound))
+    }
+
+    /// How a connection came to be refused, step by step: by the tables, or for what they lead to.
+    pub(crate) fn refusal(
+        &self,
+        connection: &Connection<'_>,
+        backend: Option<&Backend>,
+        reason: impl Into<Option<Reason>>,
+    ) -> Vec<Step> {
+        let mut steps = Vec::new();
+        if self.tables.admit(connection, &mut steps).is_ok() {
+            steps.extend(backend.map(|backend| Step::Backend { backend: backend.plan.id.clone() }));
+            steps.extend(reason.into().map(|reason| Step::Refused { reason }));
+        }
+        steps
     }
 
     /// The routes of a plan whose tables it has.

@@ -1,21 +1,24 @@
 //! What can be written on the command line.
 
+mod account;
 mod certs;
 mod cluster;
 mod controller;
 mod proxy;
 mod run;
 
+use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+pub(crate) use crate::arguments::account::Account;
 use crate::arguments::certs::CERTS_EXAMPLES;
 pub(crate) use crate::arguments::certs::{
-    CertificateOptions, Certs, CertsCommand, CertsList, CertsPlan, CertsRoot, CertsSynth, IssuerChoice,
-    IssuerOptions, Until,
+    CertificateOptions, Certs, CertsCommand, CertsList, CertsPlan, CertsRoot, CertsSynth, GroupingOptions,
+    IssuerChoice, IssuerOptions, Until,
 };
 pub(crate) use crate::arguments::cluster::InCluster;
 use crate::arguments::controller::CONTROLLER_EXAMPLES;
@@ -90,6 +93,32 @@ enum ColorChoice {
     Auto,
     Always,
     Never,
+}
+
+impl Arguments {
+    /// Reads the command line; what it says of colour holds for help and for mistakes in it as well.
+    pub(crate) fn of_process() -> Self {
+        let matches = Self::command().color(color_of_help(std::env::args_os())).get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+}
+
+/// What is said of colour, before anybody knows whether the rest is right.
+fn color_of_help(arguments: impl Iterator<Item = OsString>) -> clap::ColorChoice {
+    let words = arguments.map(|word| word.to_string_lossy().into_owned());
+    let mut words = words.take_while(|word| word != "--").peekable();
+    let mut choice = clap::ColorChoice::Auto;
+    while let Some(word) = words.next() {
+        let when = word
+            .strip_prefix("--color=")
+            .or_else(|| words.peek().map(String::as_str).filter(|_| word == "--color"));
+        choice = match when {
+            Some("always") => clap::ColorChoice::Always,
+            Some("never") => clap::ColorChoice::Never,
+            _ => choice,
+        };
+    }
+    choice
 }
 
 impl Color {
@@ -180,15 +209,16 @@ pub(crate) struct Explain {
     /// A folder or file with manifests; `-` is standard input
     #[arg(value_name = "DIR|FILE|-", required_unless_present = "gateway", conflicts_with = "gateway")]
     pub(crate) path: Option<PathBuf>,
-    /// A route, Gateway, ListenerSet or BackendTLSPolicy, instead of a flow
+    /// A route, Gateway, ListenerSet, policy or XBackend, instead of a flow
     #[arg(value_name = "KIND/NAME[.NAMESPACE]", required_unless_present = "port", conflicts_with = "flow")]
     pub(crate) object: Option<String>,
+    // Before what has a heading of its own.
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: TextFormat,
     #[command(flatten)]
     pub(crate) flow: FlowOptions,
     #[command(flatten)]
     pub(crate) cluster: InCluster,
-    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
-    pub(crate) output: TextFormat,
 }
 
 /// The flow to explain.

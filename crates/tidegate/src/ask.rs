@@ -13,6 +13,8 @@ use crate::output::{Error, Outcome, STRONG, Terminal, styled};
 use crate::run::admin::WELL;
 
 const TIME: Duration = Duration::from_secs(30);
+/// Asked for in any case: the terminal takes it out again where it is not wanted.
+const COLOUR: &str = "color=always";
 
 pub(crate) fn status(options: &Status, terminal: &mut Terminal) -> Result<Outcome, Error> {
     let output = match options.output {
@@ -20,7 +22,7 @@ pub(crate) fn status(options: &Status, terminal: &mut Terminal) -> Result<Outcom
         CheckFormat::Json => "json",
         CheckFormat::Yaml => "yaml",
     };
-    let (well, body) = ask(options.admin, &format!("/status?output={output}"))?;
+    let (well, body) = ask(options.admin, &format!("/status?output={output}&{COLOUR}"))?;
     terminal.print(&body)?;
     Ok(Outcome::good_if(well))
 }
@@ -30,7 +32,7 @@ pub(crate) fn refused(options: &Refused, terminal: &mut Terminal) -> Result<Outc
         TextFormat::Text => "text",
         TextFormat::Json => "json",
     };
-    let path = format!("/refused?output={output}&last={}", options.last);
+    let path = format!("/refused?output={output}&last={}&{COLOUR}", options.last);
     let Some(gateway) = &options.cluster.gateway else {
         let (_, body) = ask(options.admin, &path)?;
         terminal.print(&body)?;

@@ -34,11 +34,10 @@ pub(crate) fn ask_all(
     path: &str,
     terminal: &mut Terminal,
 ) -> Result<Vec<Said>, Error> {
-    let failed = |error: remote::RemoteError| Error::Start(error.to_string());
     let answers = asking(async {
-        let (client, namespace) = remote::connect(options.context.as_deref()).await.map_err(failed)?;
+        let (client, namespace) = remote::connect(options.context.as_deref()).await?;
         let namespace = options.namespace.as_deref().unwrap_or(&namespace);
-        remote::ask(&client, &ObjectName::new(namespace, gateway), path).await.map_err(failed)
+        Ok(remote::ask(&client, &ObjectName::new(namespace, gateway), path).await?)
     })?;
     let mut said = Vec::new();
     let mut silent = Vec::new();

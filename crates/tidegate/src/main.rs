@@ -23,13 +23,11 @@ mod words;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::arguments::{Arguments, Command};
 use crate::output::{Outcome, Terminal};
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::of_process();
     arguments.color.write_global();
     let mut terminal = Terminal::new();
     let outcome = match &arguments.command {

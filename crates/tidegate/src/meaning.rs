@@ -1,17 +1,17 @@
 //! Manifests and what they mean: what every command begins with.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tidegate_api::gateway::Gateway;
+use tidegate_api::gateway::{Gateway, ListenerSet};
 use tidegate_api::listener::Listener;
 use tidegate_api::refs::GATEWAY_GROUP;
 use tidegate_api::status::{Condition, ParentRefStatus, Status};
 use tidegate_api::{Kind, Object, ObjectKey};
 use tidegate_certs::{Demand, Picture};
 use tidegate_plan::{ListenerId, ObjectName, RouteId, RouteKind};
-use tidegate_translate::{Attachment, Change, Delta, Resources, Settings, Translation, Translator};
+use tidegate_translate::{Attachment, Change, Delta, Note, Resources, Settings, Translation, Translator};
 
 use crate::output::{Error, Terminal};
 use crate::run::times::Times;
@@ -19,6 +19,8 @@ use crate::source::Manifests;
 
 pub(crate) struct Meaning {
     pub(crate) manifests: Manifests,
+    /// What is there besides, in a cluster: references may lead to it.
+    around: Resources,
     translator: Translator,
     settings: Settings,
     /// What a data plane has said about objects; it goes before what translation could know.
@@ -53,6 +55,7 @@ impl Meaning {
         translator.apply(manifests.resources().iter().map(Change::Upsert));
         Self {
             manifests,
+            around: Resources::default(),
             translator,
             settings,
             served: BTreeMap::new(),
@@ -64,6 +67,29 @@ impl Meaning {
     /// Takes in what a change of manifests changed.
     pub(crate) fn take(&mut self, changes: Vec<Change>) -> Delta {
         self.translator.apply(changes)
+    }
+
+    /// Has references lead to these, too. What somebody wrote goes before them, and they before what a folder adds.
+    pub(crate) fn put_around(&mut self, objects: Vec<Object>) {
+        let written: BTreeSet<ObjectKey> =
+            self.manifests.as_written().filter_map(|(key, _)| key.cloned()).collect();
+        let others: Vec<Object> =
+            objects.into_iter().filter(|object| !written.contains(&object.key())).collect();
+        self.translator.apply(others.iter().cloned().map(Change::Upsert));
+        for object in others {
+            self.around.insert(object);
+        }
+    }
+
+    /// Secrets and ConfigMaps that something refers to and nobody wrote.
+    pub(crate) fn data_missing(&self) -> BTreeSet<ObjectKey> {
+        let asked = self.translator.data_asked_for().iter();
+        asked.filter(|key| self.resources().get(key).is_none()).cloned().collect()
+    }
+
+    /// Whether it is part of the manifests, and not of what is around them.
+    pub(crate) fn is_inside(&self, key: &ObjectKey) -> bool {
+        self.around.get(key).is_none()
     }
 
     pub(crate) fn resources(&self) -> &Resources {
@@ -97,7 +123,7 @@ impl Meaning {
 
     /// One for each object of ours that has a status.
     pub(crate) fn statuses(&self) -> impl Iterator<Item = (&ObjectKey, &Status)> {
-        let statuses = self.translation().statuses.iter();
+        let statuses = self.translation().statuses.iter().filter(|(key, _)| self.is_inside(key));
         statuses.map(|(key, status)| (key, &**self.served.get(key).unwrap_or(status)))
     }
 
@@ -108,18 +134,36 @@ impl Meaning {
     /// Says what is wrong with the manifests, and what has no place in a status.
     pub(crate) fn report(&self, terminal: &mut Terminal) {
         self.manifests.report(terminal);
-        for (key, notes) in &self.translation().notes {
+        for (key, notes) in self.translation().notes.iter().filter(|(key, _)| self.is_inside(key)) {
             for note in notes {
-                terminal.warning(&format!("{key}: {}", note.message));
+                terminal.warning(&format!("{key}: {note}"));
             }
+        }
+        for set in self.resources().listener_sets.values().filter(|set| self.gateway_is_missing(set)) {
+            let key = ObjectKey { kind: Kind::ListenerSet, name: set.meta.object_name() };
+            let gateway = set.spec.gateway(&set.meta.namespace);
+            terminal.warning(&format!(
+                "{key}: Gateway {gateway} does not exist; create it, or name another in parentRef"
+            ));
         }
     }
 
+    /// Whether an object is refused and has no status in which it is said.
+    pub(crate) fn refused_in_notes(&self, key: &ObjectKey) -> Option<&Note> {
+        self.translation().notes.get(key)?.iter().find(|note| note.reason.is_some())
+    }
+
+    /// Whether the Gateway that a ListenerSet names is not there; a parent of another kind is another's business.
+    pub(crate) fn gateway_is_missing(&self, set: &ListenerSet) -> bool {
+        let (parent, name) = (&set.spec.parent_ref, set.spec.gateway(&set.meta.namespace));
+        parent.kind == "Gateway"
+            && parent.group == GATEWAY_GROUP
+            && ![self.resources(), &self.around].iter().any(|all| all.gateways.contains_key(&name))
+    }
+
     pub(crate) fn class_is_missing(&self, gateway: &Gateway) -> bool {
-        !self
-            .resources()
-            .gateway_classes
-            .contains_key(&ObjectName::new("", gateway.spec.gateway_class_name.shared()))
+        let name = ObjectName::new("", gateway.spec.gateway_class_name.shared());
+        ![self.resources(), &self.around].iter().any(|all| all.gateway_classes.contains_key(&name))
     }
 
     pub(crate) fn parentage(&self, parent: &ParentRefStatus, namespace: &str) -> Parentage {
@@ -132,7 +176,7 @@ impl Meaning {
         let key = ObjectKey { kind, name };
         if self.translation().statuses.contains_key(&key) {
             Parentage::Ours
-        } else if self.resources().get(&key).is_some() {
+        } else if [self.resources(), &self.around].iter().any(|all| all.get(&key).is_some()) {
             Parentage::Foreign
         } else {
             Parentage::Missing
@@ -204,4 +248,50 @@ fn written_parents(route: &Object) -> Vec<ParentRefStatus> {
         _ => return Vec::new(),
     };
     parents.parent_refs.iter().map(ParentRefStatus::from).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::findings::find;
+
+    /// The objects of an example, as a cluster would have them.
+    fn example() -> Vec<Object> {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/passthrough");
+        let manifests = Manifests::read(&[path.into()]).expect("manifests");
+        manifests.resources().iter().collect()
+    }
+
+    #[test]
+    fn a_route_alone_is_right_where_the_cluster_has_the_rest() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let route = folder.path().join("route.yaml");
+        let text = "{apiVersion: gateway.networking.k8s.io/v1, kind: TLSRoute, metadata: {name: alone}, \
+                    spec: {hostnames: [alone.kafka.example.com], parentRefs: [{name: data}], \
+                    rules: [{backendRefs: [{name: kafka-0, port: 9094}]}]}}\n";
+        std::fs::write(&route, text).expect("a file");
+        let mut meaning = Meaning::under(&[route], Settings::cluster()).expect("manifests");
+        let bad = |meaning: &Meaning| find(meaning).into_iter().map(|one| one.what).collect::<Vec<_>>();
+        assert_eq!(bad(&meaning).len(), 1, "its parent is not there");
+        meaning.put_around(example());
+        assert_eq!(bad(&meaning), Vec::<String>::new());
+        assert!(meaning.statuses().all(|(key, _)| &*key.name.name == "alone"), "others are not looked at");
+    }
+
+    #[test]
+    fn the_gateway_of_a_listener_set_may_be_in_the_cluster() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let set = folder.path().join("set.yaml");
+        let text = "{apiVersion: gateway.networking.k8s.io/v1, kind: ListenerSet, metadata: {name: alone}, \
+                    spec: {parentRef: {name: data}, listeners: [{name: http, port: 80, protocol: HTTP}]}}\n";
+        std::fs::write(&set, text).expect("a file");
+        let mut meaning = Meaning::under(&[set], Settings::cluster()).expect("manifests");
+        let missing = |meaning: &Meaning| {
+            let mut sets = meaning.resources().listener_sets.values();
+            sets.next().map(|set| meaning.gateway_is_missing(set))
+        };
+        assert_eq!(missing(&meaning), Some(true));
+        meaning.put_around(example());
+        assert_eq!(missing(&meaning), Some(false));
+    }
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
+use tidegate_kubernetes::remote::RemoteError;
 
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 pub(crate) const BAD: Style = AnsiColor::Red.on_default();
@@ -60,6 +61,12 @@ pub(crate) enum Error {
     /// What was to be served, or asked, could not be.
     #[error("{0}")]
     Start(String),
+}
+
+impl From<RemoteError> for Error {
+    fn from(error: RemoteError) -> Self {
+        Self::Start(error.to_string())
+    }
 }
 
 impl Error {

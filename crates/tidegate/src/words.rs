@@ -25,6 +25,15 @@ pub(crate) fn all_of<T: Display>(items: &[T]) -> String {
     some_of(items, usize::MAX)
 }
 
+/// `a, b and c`.
+pub(crate) fn and(items: &[&str]) -> String {
+    match items {
+        [] => String::new(),
+        [only] => (*only).to_owned(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
 pub(crate) fn hostname(hostname: Option<&Hostname>) -> &str {
     hostname.map_or("*", Hostname::as_str)
 }
@@ -119,5 +128,6 @@ mod tests {
         assert_eq!(some_of(&[1, 2, 3], 3), "1, 2, 3");
         assert_eq!(some_of(&[1, 2, 3], 1), "1 and 2 more");
         assert_eq!(some_of::<u8>(&[], 1), "");
+        assert_eq!(and(&["a", "b", "c"]), "a, b and c");
     }
 }

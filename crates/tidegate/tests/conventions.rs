@@ -85,26 +85,61 @@ fn the_wrong_name_gets_advice() {
 
 #[test]
 fn help_has_an_example_for_each_command() {
-    for name in
-        ["run", "proxy", "status", "refused", "check", "explain", "diff", "version", "completions", "man"]
-    {
-        let output = tidegate(&[name, "--help"]);
-        assert_eq!(output.status.code(), Some(0));
-        assert!(text(&output.stdout).contains(&format!("\n  tidegate {name}")), "{name}");
+    let mut asked = 0;
+    let mut waiting = vec![Vec::new()];
+    while let Some(words) = waiting.pop() {
+        let mut arguments: Vec<&str> = words.iter().map(String::as_str).collect();
+        arguments.push("--help");
+        let output = tidegate(&arguments);
+        assert_eq!(output.status.code(), Some(0), "{words:?}");
+        let help = text(&output.stdout);
+        if !words.is_empty() {
+            assert!(help.contains(&format!("\n  tidegate {}", words.join(" "))), "{words:?}");
+        }
+        let commands = help.split_once("\nCommands:\n").map_or("", |(_, rest)| rest);
+        let commands = commands.lines().take_while(|line| !line.is_empty());
+        // A long description goes on further to the right.
+        let names = commands.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+        let names = names.filter(|name| !["", "help"].contains(name));
+        waiting.extend(names.map(|name| [words.clone(), vec![name.to_owned()]].concat()));
+        asked += 1;
     }
+    assert!(asked > 16, "only {asked} commands were found");
 }
 
 #[test]
 fn colour_is_only_there_when_asked_for() {
-    let coloured = |output: &Output| output.stdout.contains(&0x1b);
+    let coloured = |output: &Output| output.stdout.contains(&0x1b) || output.stderr.contains(&0x1b);
     assert!(!coloured(&tidegate(&["check", "http"])));
     assert!(coloured(&tidegate(&["check", "http", "--color", "always"])));
     assert!(coloured(&tidegate(&["--color=always", "explain", "http", "--port", "8080"])));
-    let quiet = command(&["check", "http"]).env("NO_COLOR", "1").env("CLICOLOR_FORCE", "0").output().unwrap();
-    assert!(!coloured(&quiet));
+    assert!(coloured(&tidegate(&["check", "--help", "--color=always"])));
     assert!(!coloured(
         &command(&["check", "http", "--color", "never"]).env("CLICOLOR_FORCE", "1").output().unwrap()
     ));
+}
+
+#[test]
+fn a_terminal_gets_colour_unless_it_is_not_wanted() {
+    let coloured = |words: &str, no_color: bool| {
+        // `script` gives the command a terminal and passes on what it writes there.
+        let mut script = Command::new("script");
+        script.args(["--quiet", "--return", "--command"]);
+        script.arg(format!("{} {words}", env!("CARGO_BIN_EXE_tidegate")));
+        script.arg("/dev/null").current_dir(EXAMPLES).stdin(Stdio::null());
+        script.env("TERM", "xterm").env_remove("CLICOLOR_FORCE").env_remove("NO_COLOR");
+        if no_color {
+            script.env("NO_COLOR", "1");
+        }
+        let output = script.output().unwrap();
+        assert!(output.stdout.len() > 20, "{words}: {}", text(&output.stderr));
+        output.stdout.contains(&0x1b)
+    };
+    for words in ["check http", "check --help", "check http --no-such"] {
+        assert!(coloured(words, false), "{words}");
+        assert!(!coloured(words, true), "NO_COLOR {words}");
+        assert!(!coloured(&format!("{words} --color never"), false), "--color never {words}");
+    }
 }
 
 #[test]

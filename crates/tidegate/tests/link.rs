@@ -157,7 +157,10 @@ impl DataPlane {
         command.arg("--ca").arg(file("ca.pem", &authority.certificate_pem()));
         command.arg("--token").arg(file("token", "good\n"));
         command.args(["--bind", "127.0.0.1", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0"]);
-        command.args(["--workers", "2", "--drain", "5s", "--access-log", "off"]).args(arguments);
+        command.args(["--workers", "2", "--access-log", "off"]).args(arguments);
+        if !arguments.contains(&"--drain") {
+            command.args(["--drain", "5s"]);
+        }
         let mut process = Process::start(&mut command);
         let line = process.says("status and metrics at http://");
         let mut addresses =
@@ -302,6 +305,32 @@ fn it_goes_on_accepting_for_a_while_after_sigterm() {
     proxy.process.signal(Signal::TERM);
     wait_for("readiness to go", || (get(proxy.health, "/readyz").0 == 503).then_some(()));
     echoes(&mut connect(port)).unwrap();
+    assert!(proxy.process.wait().success());
+}
+
+/// Its sockets are closed then, which is no trouble of the Gateway's: others serve it.
+#[test]
+fn one_that_drains_reports_no_listener_as_failed() {
+    let (authority, echo) = (authority(), backend::echo());
+    let (first, second) = (port::free(), port::free());
+    let mut controller = Controller::start(&authority, ANYWHERE);
+    controller.publisher.publish(version(1, plan(&[("one", first, echo)])));
+    let mut proxy =
+        DataPlane::start(controller.address, &authority, &["--pre-stop-delay", "0s", "--drain", "60s"]);
+    controller.served(1);
+    let mut live = connect(first);
+    echoes(&mut live).unwrap();
+    proxy.process.signal(Signal::TERM);
+    proxy.process.says("to end");
+    wait_for("the port is closed", || {
+        TcpStream::connect((Ipv4Addr::LOCALHOST, first)).is_err().then_some(())
+    });
+    controller.publisher.publish(version(2, plan(&[("one", first, echo), ("two", second, echo)])));
+    let report = controller.served(2);
+    assert_eq!((report.listeners.len(), report.failed), (2, None));
+    assert!(report.listeners.values().all(Result::is_ok), "{:?}", report.listeners);
+    echoes(&mut live).unwrap();
+    drop(live);
     assert!(proxy.process.wait().success());
 }
 

@@ -237,6 +237,8 @@ fn the_admin_server_is_careful() {
     assert_eq!(request(&format!("GET / HTTP/1.1\r\nA: {}", "a".repeat(64 * 1024))).0, 431);
     assert!(request("GET /status HTTP/1.1").1.starts_with("apiVersion: v1\n"));
     assert!(request("GET /status HTTP/1.1\r\nAccept: application/json").1.starts_with('{'));
+    assert!(!request("GET /status?output=table HTTP/1.1").1.contains('\x1b'), "colours nobody asked for");
+    assert!(request("GET /status?output=table&color=always HTTP/1.1").1.contains('\x1b'));
     let refused = running.command("refused", &["-o", "json", "--last", "1"]);
     assert_eq!(
         serde_json::from_slice::<Value>(&refused.stdout).unwrap()["refused"],
@@ -257,6 +259,14 @@ fn ports_of_its_own_are_none_for_listeners() {
         let (_, not_served) = text.split_once("Not served as written").unwrap();
         assert!(not_served.contains(refused), "{text}");
     }
+}
+
+#[test]
+fn a_dry_run_shows_no_port_that_cannot_be() {
+    let folder = folder(&[("a.yaml", gateway(60_000))]);
+    let output = tidegate().args(["run", "--dry-run", "--port-offset", "8000"]).arg(folder.path()).output();
+    let text = String::from_utf8(output.unwrap().stdout).unwrap();
+    assert!(text.contains("port 60000: beyond 65535"), "{text}");
 }
 
 #[test]

@@ -4,12 +4,16 @@ use std::sync::Arc;
 
 use tidegate_api::refs::SecretReference;
 use tidegate_api::status::Reason;
-use tidegate_plan::ObjectName;
+use tidegate_plan::{LastGood, ObjectName};
 
 use crate::conditions::{Fault, kind_name};
 use crate::credentials::KeyMaterial;
 use crate::lookup::{Lookup, Referent, Referrer, not_permitted};
 use crate::resources::ISSUED_BY;
+
+/// How long data planes go on with the certificate of a Secret that is gone. Whoever deletes one by mistake has this
+/// time to notice; whoever means it has not long to wait.
+const KEPT_WHEN_GONE: u32 = 60 * 60;
 
 /// The Secret that a reference names, its own namespace being the default.
 pub(crate) fn secret_name(reference: &SecretReference, namespace: &str) -> ObjectName {
@@ -26,7 +30,7 @@ pub(crate) fn resolve(
     lookup: &Lookup<'_>,
 ) -> Result<Arc<KeyMaterial>, Fault> {
     let name = secret_name(reference, referrer.namespace);
-    if reference.group != "" || reference.kind != "Secret" {
+    if !is_secret(reference) {
         let kind = kind_name(reference.group.as_str(), reference.kind.as_str());
         let message = format!("{kind} cannot hold a certificate and its key; use a Secret");
         return Err(Fault::new(invalid, message));
@@ -42,6 +46,34 @@ pub(crate) fn resolve(
         .credentials()
         .key(secret)
         .map_err(|error| Fault::new(invalid, format!("Secret {name} cannot be used: {error}")))
+}
+
+/// What data planes may go on with where the Secret of a reference has nothing to serve: its last good certificate, by
+/// name. Nothing of what is not permitted, or not asked for any more.
+pub(crate) fn last_good(
+    reference: &SecretReference,
+    fault: &Fault,
+    name: &ObjectName,
+    place: usize,
+    lookup: &Lookup<'_>,
+) -> Option<LastGood> {
+    if !is_secret(reference) || fault.reason == Reason::RefNotPermitted {
+        return None;
+    }
+    let seconds = lookup.secret(name).is_none().then_some(KEPT_WHEN_GONE);
+    Some(LastGood { secret: name.clone(), place, seconds })
+}
+
+/// The same in words, to go behind those of the fault.
+pub(crate) fn kept(last_good: &LastGood) -> &'static str {
+    match last_good.seconds {
+        Some(_) => "where a good one was served, it is kept for one hour",
+        None => "where a good one was served, it is kept until it expires",
+    }
+}
+
+fn is_secret(reference: &SecretReference) -> bool {
+    reference.group == "" && reference.kind == "Secret"
 }
 
 /// What an issuer of ours put into further Secrets for want of room in this one. Who can write them can write the

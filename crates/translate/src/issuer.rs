@@ -1,14 +1,19 @@
 //! Who makes certificates for a Gateway, and within which bounds: what its owner wrote in annotations, then what its
 //! parameters say, then what holds for all.
 
+use std::sync::Arc;
+
 use tidegate_api::gateway::Gateway;
 use tidegate_api::parameters::{CertificateIssuer, CertificateParameters, UntilIssued};
 use tidegate_api::read::Whole;
+use tidegate_api::scalar::AccountName;
 use tidegate_plan::Hostname;
 
+use crate::settings::{Settings, Source};
 use crate::translation::Issuer;
 
 const ISSUER: &str = "gateway.tidegate.io/issuer";
+const ACME_ACCOUNT: &str = "gateway.tidegate.io/acme-account";
 const DOMAINS: &str = "gateway.tidegate.io/certificate-domains";
 const LIMIT: &str = "gateway.tidegate.io/certificate-limit";
 const NAMESPACE_LIMIT: &str = "gateway.tidegate.io/certificate-limit-per-namespace";
@@ -41,25 +46,36 @@ impl IssuerView {
 pub(crate) fn of(
     gateway: &Gateway,
     parameters: Option<&CertificateParameters>,
-    default: Option<&Issuer>,
+    settings: &Settings,
 ) -> (Option<IssuerView>, Vec<String>) {
     let mut notes = Vec::new();
+    let acme = || Issuer::Acme { account: None };
     let issuer = match gateway.meta.annotation(ISSUER) {
-        Some("acme") => Some(Issuer::Acme),
+        Some("acme") => Some(acme()),
         Some("embedded") => Some(Issuer::Embedded),
         Some("none") => None,
         Some(other) => {
             notes.push(format!("annotation {ISSUER} is `{other}`; write acme, embedded or none"));
             None
         }
-        None => cert_manager(gateway).or_else(|| match parameters.and_then(|asked| asked.issuer) {
-            Some(CertificateIssuer::Acme) => Some(Issuer::Acme),
+        None => cert_manager(gateway, settings).or_else(|| match parameters.and_then(|asked| asked.issuer) {
+            Some(CertificateIssuer::Acme) => Some(acme()),
             Some(CertificateIssuer::Embedded) => Some(Issuer::Embedded),
             Some(CertificateIssuer::Nobody) => None,
-            None => default.cloned(),
+            None => settings.issuer.clone(),
         }),
     };
-    let Some(issuer) = issuer else { return (None, notes) };
+    let Some(mut issuer) = issuer else { return (None, notes) };
+    if let Issuer::Acme { account } = &mut issuer {
+        match account_of(gateway, parameters) {
+            Ok(named) => *account = named,
+            // An account that nobody can tell is no reason to use another.
+            Err(note) => {
+                notes.push(note);
+                return (None, notes);
+            }
+        }
+    }
     let mut domains = Vec::new();
     for text in gateway.meta.annotation(DOMAINS).into_iter().flat_map(|list| list.split(',')).map(str::trim) {
         match Hostname::parse(text) {
@@ -91,7 +107,25 @@ pub(crate) fn of(
     (Some(IssuerView { issuer, domains, limit, namespace_limit, stand_in }), notes)
 }
 
-fn cert_manager(gateway: &Gateway) -> Option<Issuer> {
+/// The account that somebody names.
+fn account_of(
+    gateway: &Gateway,
+    parameters: Option<&CertificateParameters>,
+) -> Result<Option<Arc<str>>, String> {
+    let Some(text) = gateway.meta.annotation(ACME_ACCOUNT) else {
+        let of_parameters = parameters.and_then(|asked| asked.acme_account.as_ref());
+        return Ok(of_parameters.map(AccountName::shared));
+    };
+    AccountName::new(text).map(|name| Some(name.shared())).ok_or_else(|| {
+        format!("annotation {ACME_ACCOUNT} is not the name of an account: lower-case letters, digits and `-`")
+    })
+}
+
+/// In a folder there is no cert-manager: who says who else makes certificates there means Gateways of clusters, too.
+fn cert_manager(gateway: &Gateway, settings: &Settings) -> Option<Issuer> {
+    if settings.source == Source::Folder && settings.issuer.is_some() {
+        return None;
+    }
     let annotation = |key: &str| gateway.meta.annotation(&format!("cert-manager.io/{key}"));
     let group = annotation("issuer-group").unwrap_or("cert-manager.io").to_owned();
     let issuer = |name: &str, kind: &str| Issuer::CertManager {

@@ -188,12 +188,7 @@ pub(crate) fn targets(object: &Object) -> Vec<ObjectName> {
     let namespace = &object.meta().namespace;
     match object {
         Object::ListenerSet(set) => {
-            let parent = &set.spec.parent_ref;
-            let namespace = parent
-                .namespace
-                .as_ref()
-                .map_or_else(|| Arc::clone(namespace), tidegate_api::scalar::Namespace::shared);
-            vec![ObjectName { namespace, name: parent.name.shared() }]
+            vec![set.spec.gateway(namespace)]
         }
         Object::BackendTlsPolicy(policy) => policy
             .spec

@@ -1,11 +1,12 @@
 //! What a translation gives.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
-use tidegate_api::ObjectKey;
-use tidegate_api::status::{ParentRefStatus, Status};
+use tidegate_api::status::{ParentRefStatus, Reason, Status};
+use tidegate_api::{Kind, ObjectKey};
 use tidegate_plan::{EndpointsId, FragmentId, Hostname, ListenerId, ObjectName, Plan, RouteId};
 
 use crate::gateway::Infrastructure;
@@ -23,6 +24,21 @@ pub struct Translation {
     pub infrastructure: BTreeMap<ObjectName, Arc<Infrastructure>>,
     /// What is worth saying and has no place in a status.
     pub notes: BTreeMap<ObjectKey, Vec<Note>>,
+}
+
+impl Translation {
+    /// The Gateways that are ours. Statuses go by kind, and routes, of which there are many, come after.
+    pub fn gateways(&self) -> impl Iterator<Item = &ObjectName> {
+        let first = self.statuses.keys().take_while(|key| key.kind <= Kind::Gateway);
+        first.filter(|key| key.kind == Kind::Gateway).map(|key| &key.name)
+    }
+
+    /// What the listeners of a Gateway want, those of its ListenerSets too.
+    pub fn wants_of(&self, gateway: &ObjectName) -> impl Iterator<Item = &Arc<Wants>> {
+        let first = ListenerId { gateway: gateway.clone(), listener_set: None, name: "".into() };
+        let all = self.wants.range(first..).take_while(move |(id, _)| id.gateway == *gateway);
+        all.map(|(_, wants)| wants)
+    }
 }
 
 /// What one change of resources changed in the translation.
@@ -47,9 +63,26 @@ impl Delta {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
+    /// Set where the object is not accepted, and no Gateway is there to say it at.
+    pub reason: Option<Reason>,
     pub message: String,
+}
+
+impl From<String> for Note {
+    fn from(message: String) -> Self {
+        Self { reason: None, message }
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(reason) = self.reason {
+            write!(f, "{reason:?}: ")?;
+        }
+        f.write_str(&self.message)
+    }
 }
 
 /// For one route, each of its parents with what became of each listener there.
@@ -85,9 +118,17 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Issuer {
-    Acme,
+    Acme {
+        /// By the name that the operator gave it; `None`: the one for Gateways that name none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        account: Option<Arc<str>>,
+    },
     Embedded,
-    CertManager { name: String, kind: String, group: String },
+    CertManager {
+        name: String,
+        kind: String,
+        group: String,
+    },
 }
 
 /// The names that a listener's certificate should have.
@@ -115,12 +156,16 @@ pub struct Wanted {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct LeftOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<Hostname>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub route: Option<RouteId>,
     pub why: WhyLeftOut,
+    /// The listener that takes the name instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub taken_by: Option<ListenerId>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -137,4 +182,14 @@ pub enum WhyLeftOut {
     RouteNotAccepted,
     RouteWithoutHostnames,
     Passthrough,
+    /// Connections for the name come to a narrower listener of the same port, whose certificate serves them.
+    NarrowerListener,
+}
+
+impl WhyLeftOut {
+    /// Whether the name needs no certificate of this listener's.
+    #[must_use]
+    pub const fn is_served_elsewhere(self) -> bool {
+        matches!(self, Self::Passthrough | Self::NarrowerListener)
+    }
 }

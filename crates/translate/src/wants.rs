@@ -1,8 +1,8 @@
 //! Which names the certificate of a listener should have, for Gateways that have an issuer.
 //!
 //! The hostname of a Gateway's listener is its owner's word. Others' names, of ListenerSets and of the routes that a
-//! listener without a hostname took, are held to the bounds that the Gateway's owner set; for each that is left out
-//! it is said why.
+//! listener without a hostname took, or a wide one whose certificate does not cover them, are held to the bounds that
+//! the Gateway's owner set; for each that is left out it is said why.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,16 +23,22 @@ pub(crate) struct RouteNames<'a> {
     pub(crate) output: &'a RouteOutput,
 }
 
-pub(crate) fn of_gateway(view: &GatewayView, routes: &[RouteNames<'_>]) -> BTreeMap<ListenerId, Wants> {
+/// `others` are the Gateways that share its ports.
+pub(crate) fn of_gateway(
+    view: &GatewayView,
+    others: &[&GatewayView],
+    routes: &[RouteNames<'_>],
+) -> BTreeMap<ListenerId, Wants> {
     let Some(issuer) = &view.issuer else { return BTreeMap::new() };
     if view.not_accepted().is_some() {
         return BTreeMap::new();
     }
+    let takers = Takers::of(others.iter().copied().chain([view]));
     let mut candidates = Vec::new();
     let mut all = BTreeMap::new();
     for listener in view.all_listeners().filter(|listener| listener.is_accepted()) {
         if matches!(listener.protocol, Some(Protocol::Https | Protocol::Tls)) {
-            let wants = of_listener(listener, issuer, routes, &mut candidates);
+            let wants = of_listener(listener, issuer, &takers, routes, &mut candidates);
             all.insert(listener.id.clone(), wants);
         }
     }
@@ -68,6 +74,7 @@ impl Candidate<'_> {
 fn of_listener<'a>(
     listener: &'a ListenerView,
     issuer: &IssuerView,
+    takers: &Takers<'_>,
     routes: &'a [RouteNames<'a>],
     candidates: &mut Vec<Candidate<'a>>,
 ) -> Wants {
@@ -80,64 +87,85 @@ fn of_listener<'a>(
         left_out: Vec::new(),
     };
     let Some(hostname) = listener.hostname.as_ref().filter(|_| !listener.is_passthrough()) else {
-        infer(listener, issuer, routes, &mut wants, candidates);
+        infer(listener, issuer, takers, routes, None, &mut wants, candidates);
         return wants;
     };
     let mut leave_out = |why| {
-        wants.left_out.push(LeftOut { name: Some(hostname.clone()), route: None, why });
+        wants.left_out.push(LeftOut { name: Some(hostname.clone()), route: None, why, taken_by: None });
     };
+    let mut covered = Some(hostname);
     // Over HTTP-01 and TLS-ALPN-01 nobody gets a wildcard.
-    if hostname.is_wildcard() && issuer.issuer == Issuer::Acme {
+    if hostname.is_wildcard() && matches!(issuer.issuer, Issuer::Acme { .. }) {
         leave_out(WhyLeftOut::IssuerWithoutWildcards);
-        infer(listener, issuer, routes, &mut wants, candidates);
+        covered = None;
     } else if listener.id.listener_set.is_none() {
         wants.names.push(Wanted { name: hostname.clone(), routes: Vec::new() });
     } else if issuer.allows(hostname) {
         candidates.push(Candidate { listener: &listener.id, name: hostname, routes: Vec::new() });
     } else {
         leave_out(WhyLeftOut::NotOnAllowList);
+        covered = None;
+    }
+    if hostname.is_wildcard() {
+        infer(listener, issuer, takers, routes, covered, &mut wants, candidates);
     }
     wants
 }
 
+/// Whether a certificate for one name is good for the other: a wildcard stands for one label.
+fn covers(own: &Hostname, name: &Hostname) -> bool {
+    let below = || name.as_str().split_once('.').is_some_and(|(_, rest)| rest == own.base());
+    own == name || (own.is_wildcard() && !name.is_wildcard() && below())
+}
+
+/// The names that routes bring, besides those that `covered` is good for.
 fn infer<'a>(
     listener: &'a ListenerView,
     issuer: &IssuerView,
+    takers: &Takers<'_>,
     routes: &'a [RouteNames<'a>],
+    covered: Option<&Hostname>,
     wants: &mut Wants,
     candidates: &mut Vec<Candidate<'a>>,
 ) {
     let mut carriers: BTreeMap<&Hostname, Vec<&RouteNames<'_>>> = BTreeMap::new();
     for route in routes.iter().filter(|route| !matches!(route.id.kind, RouteKind::Tcp | RouteKind::Udp)) {
-        let mut leave_out = |name: Option<&Hostname>, why| {
-            wants.left_out.push(LeftOut { name: name.cloned(), route: Some(route.id.clone()), why });
+        let mut leave_out = |name: Option<&Hostname>, why, taken_by: Option<&ListenerId>| {
+            let (name, route, taken_by) = (name.cloned(), Some(route.id.clone()), taken_by.cloned());
+            wants.left_out.push(LeftOut { name, route, why, taken_by });
         };
         let Some(accepted) = route.output.accepted.iter().find(|accepted| accepted.listener == listener.id)
         else {
             if let Some(why) = refused(route, listener) {
-                route.hostnames.iter().for_each(|name| leave_out(Some(name), why));
+                route.hostnames.iter().for_each(|name| leave_out(Some(name), why, None));
             }
             continue;
         };
         if listener.is_passthrough() {
-            route.hostnames.iter().for_each(|name| leave_out(Some(name), WhyLeftOut::Passthrough));
+            route.hostnames.iter().for_each(|name| leave_out(Some(name), WhyLeftOut::Passthrough, None));
             continue;
         }
         if route.hostnames.is_empty() {
-            leave_out(None, WhyLeftOut::RouteWithoutHostnames);
+            // It takes whatever the listener has a certificate for.
+            if covered.is_none() {
+                leave_out(None, WhyLeftOut::RouteWithoutHostnames, None);
+            }
             continue;
         }
         let outside = |name: &&Hostname| listener.hostname.as_ref().is_some_and(|own| !own.intersects(name));
         for name in route.hostnames.iter().filter(outside) {
-            leave_out(Some(name), WhyLeftOut::OutsideListenerHostname);
+            leave_out(Some(name), WhyLeftOut::OutsideListenerHostname, None);
         }
-        for name in &accepted.hostnames {
+        let others = |name: &&Hostname| covered.is_none_or(|own| !covers(own, name));
+        for name in accepted.hostnames.iter().filter(others) {
             if name.is_wildcard() {
-                leave_out(Some(name), WhyLeftOut::WildcardOfRoute);
+                leave_out(Some(name), WhyLeftOut::WildcardOfRoute, None);
+            } else if let Some(narrower) = takers.narrower(name, listener) {
+                leave_out(Some(name), WhyLeftOut::NarrowerListener, Some(narrower));
             } else if issuer.allows(name) {
                 carriers.entry(name).or_default().push(route);
             } else {
-                leave_out(Some(name), WhyLeftOut::NotOnAllowList);
+                leave_out(Some(name), WhyLeftOut::NotOnAllowList, None);
             }
         }
     }
@@ -145,6 +173,38 @@ fn infer<'a>(
         routes.sort_by(|a, b| (a.created, a.id).cmp(&(b.created, b.id)));
         Candidate { listener: &listener.id, name, routes }
     }));
+}
+
+/// The listeners that take connections by a name of their own: of those on a port, the most specific one.
+struct Takers<'a> {
+    by_hostname: BTreeMap<(u16, &'a str), &'a ListenerId>,
+}
+
+impl<'a> Takers<'a> {
+    fn of(views: impl Iterator<Item = &'a GatewayView>) -> Self {
+        let listeners =
+            views.filter(|view| view.not_accepted().is_none()).flat_map(GatewayView::all_listeners);
+        // One that must refuse keeps its names.
+        let tls = listeners
+            .filter(|one| one.occupies() && matches!(one.protocol, Some(Protocol::Https | Protocol::Tls)));
+        let named = tls.filter_map(|one| Some(((one.port, one.hostname.as_ref()?.as_str()), &one.id)));
+        Self { by_hostname: named.collect() }
+    }
+
+    /// The listener that takes connections for a name before this one does.
+    fn narrower(&self, name: &Hostname, than: &ListenerView) -> Option<&'a ListenerId> {
+        let own = than.hostname.as_ref().map(Hostname::as_str);
+        let wildcards = name.as_str().match_indices('.').map(|(at, _)| format!("*{}", &name.as_str()[at..]));
+        for hostname in std::iter::once(name.to_string()).chain(wildcards) {
+            if own == Some(&hostname) {
+                return None;
+            }
+            if let Some(taker) = self.by_hostname.get(&(than.port, hostname.as_str())) {
+                return Some(taker);
+            }
+        }
+        None
+    }
 }
 
 /// A name counts once, on however many listeners it is.
@@ -169,7 +229,7 @@ fn apply_limits(
         let name = candidate.name.clone();
         let mut routes = candidate.routes.iter().map(|route| route.id.clone());
         if let Some(why) = over {
-            wants.left_out.push(LeftOut { name: Some(name), route: routes.next(), why });
+            wants.left_out.push(LeftOut { name: Some(name), route: routes.next(), why, taken_by: None });
             continue;
         }
         *used += usize::from(granted.insert(candidate.name));

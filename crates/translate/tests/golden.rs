@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 use similar::{ChangeTag, TextDiff};
+use tidegate_api::status::Reason;
 use tidegate_api::{Kind, Object, folder, read_object, to_yaml, yaml};
 use tidegate_translate::{
     BundleVersion, Channel, Infrastructure, Resources, Settings, Source, Translation, translate,
@@ -49,48 +50,22 @@ fn every_reason_has_its_case() {
         .iter()
         .map(|case| fs::read_to_string(case.join("status.yaml")).unwrap_or_default())
         .collect();
-    let missing: Vec<&str> =
-        REASONS.iter().filter(|reason| !all.contains(&format!("reason: {reason}\n"))).copied().collect();
+    let asked = Reason::ALL.iter().filter(|reason| !ELSEWHERE.contains(reason));
+    let missing: Vec<&Reason> =
+        asked.filter(|reason| !all.contains(&format!("reason: {reason:?}\n"))).collect();
     assert!(missing.is_empty(), "no case for {missing:?}");
 }
 
-/// Those that translation gives. The others need a data plane or a cluster, and have tests there.
-const REASONS: &[&str] = &[
-    "Accepted",
-    "BackendNotFound",
-    "ConfigurationChanged",
-    "Conflicted",
-    "HostnameConflict",
-    "Invalid",
-    "InvalidCACertificateKind",
-    "InvalidCACertificateRef",
-    "InvalidCertificateRef",
-    "InvalidClientCertificateRef",
-    "InvalidKind",
-    "InvalidParameters",
-    "InvalidRouteKinds",
-    "ListenersNotResolved",
-    "ListenersNotValid",
-    "NoConflicts",
-    "NoMatchingListenerHostname",
-    "NoMatchingParent",
-    "NoValidCACertificate",
-    "NotAllowed",
-    "NotAllowedByListeners",
-    "OverlappingHostnames",
-    "ParentNotAccepted",
-    "ParentNotProgrammed",
-    "Pending",
-    "PortUnavailable",
-    "ProtocolConflict",
-    "RefNotPermitted",
-    "ResolvedRefs",
-    "SupportedVersion",
-    "TargetNotFound",
-    "UnsupportedAddress",
-    "UnsupportedProtocol",
-    "UnsupportedValue",
-    "UnsupportedVersion",
+/// Those that need a data plane, an issuer or a cluster, and have tests there.
+const ELSEWHERE: &[Reason] = &[
+    Reason::AddressNotAssigned,
+    Reason::AddressNotUsable,
+    Reason::AddressesAssigned,
+    Reason::CertificatesIssued,
+    Reason::IssuanceFailed,
+    Reason::NotAssigned,
+    Reason::PartiallyAssigned,
+    Reason::Programmed,
 ];
 
 fn cases(folder: &Path) -> Vec<PathBuf> {
@@ -225,8 +200,8 @@ fn status(translation: &Translation) -> String {
         statuses.insert(key.to_string(), value);
     }
     for (key, notes) in &translation.notes {
-        let notes = notes.iter().map(|note| note.message.as_str());
-        statuses.insert(format!("notes on {key}"), notes.collect());
+        let notes = notes.iter().map(|note| note.to_string().into());
+        statuses.insert(format!("notes on {key}"), Value::Array(notes.collect()));
     }
     to_yaml(&Value::Object(statuses))
 }

@@ -3,14 +3,17 @@
 
 mod support;
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 use proptest::sample::Index;
 use support::{any_object, class, object};
 use tidegate_api::Object;
-use tidegate_translate::{Change, Resources, Settings, Source, Translation, Translator, translate};
+use tidegate_translate::{Change, Issuer, Resources, Settings, Source, Translation, Translator, translate};
 
+/// With an issuer for all, so that there are wants to compare.
 fn settings(source: Source) -> Settings {
-    Settings { source, ..Settings::folder() }
+    Settings { source, issuer: Some(Issuer::Acme { account: None }), ..Settings::folder() }
 }
 
 fn full(translator: &Translator, settings: &Settings) -> Translation {
@@ -74,6 +77,12 @@ proptest! {
             }
             for (key, status) in &before.statuses {
                 prop_assert!(delta.statuses.contains(key) || after.statuses.get(key) == Some(status), "{key}");
+            }
+            // Certificates are asked for anew only where another name is wanted, or one for another reason.
+            let listeners: BTreeSet<_> = before.wants.keys().chain(after.wants.keys()).collect();
+            for id in listeners {
+                let is_same = before.wants.get(id) == after.wants.get(id);
+                prop_assert_eq!(delta.wants.contains(id), !is_same, "{}", id);
             }
         }
     }

@@ -47,14 +47,31 @@ record! {
         pub conditions: Option<EndpointConditions> = "conditions",
         pub zone: Option<String> = "zone",
         pub node_name: Option<String> = "nodeName",
+        pub target: Option<EndpointTarget> = "targetRef",
     }
-    others: ["hostname", "targetRef", "hints", "deprecatedTopology"]
+    others: ["hostname", "hints", "deprecatedTopology"]
+}
+
+record! {
+    /// What is behind an endpoint.
+    pub struct EndpointTarget {
+        pub kind: Option<String> = "kind",
+        pub name: Option<String> = "name",
+    }
+    others: ["apiVersion", "namespace", "uid", "resourceVersion", "fieldPath"]
 }
 
 impl EndpointEntry {
     /// The addresses that are IP addresses.
     pub fn ip_addresses(&self) -> impl Iterator<Item = IpAddr> {
         self.addresses.iter().filter_map(|address| address.parse().ok())
+    }
+
+    /// The Pod that it is.
+    #[must_use]
+    pub fn pod(&self) -> Option<&str> {
+        let target = self.target.as_ref().filter(|target| target.kind.as_deref() == Some("Pod"))?;
+        target.name.as_deref()
     }
 }
 

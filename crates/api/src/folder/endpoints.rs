@@ -125,7 +125,7 @@ fn slice(
     meta.labels.insert("kubernetes.io/service-name".to_owned(), service.meta.name.to_string());
     let endpoint = |address: &IpAddr| {
         let addresses = List::new(vec![address.to_string()])?;
-        Some(EndpointEntry { addresses, conditions: None, zone: None, node_name: None })
+        Some(EndpointEntry { addresses, conditions: None, zone: None, node_name: None, target: None })
     };
     let port = EndpointPort {
         name: service_port.name.clone(),

@@ -3,11 +3,14 @@
 use tidegate_plan::Hostname;
 
 use crate::read::{List, Whole, record, words};
+use crate::scalar::AccountName;
 
 record! {
     /// The same can be said of one Gateway by its annotations, which go before.
     pub struct CertificateParameters {
         pub issuer: Option<CertificateIssuer> = "issuer",
+        /// Of `ACME`: which of the accounts that the operator set up.
+        pub acme_account: Option<AccountName> = "acmeAccount",
         /// Names are asked for at or below these alone.
         pub domains: Option<List<Hostname, 1, 64>> = "domains",
         /// Names that routes may bring, in all and for each namespace.

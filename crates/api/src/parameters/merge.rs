@@ -58,6 +58,7 @@ pub fn merged(
         bounds: both(class.bounds, gateway.bounds, |under, over| over_bounds(&under, &over)),
         certificates: both(class.certificates, gateway.certificates, |under, over| CertificateParameters {
             issuer: over.issuer.or(under.issuer),
+            acme_account: over.acme_account.or(under.acme_account),
             domains: over.domains.or(under.domains),
             limit: over.limit.or(under.limit),
             limit_per_namespace: over.limit_per_namespace.or(under.limit_per_namespace),
@@ -93,6 +94,8 @@ fn over_workload(under: Workload, over: Workload) -> Workload {
         affinity: over.affinity.or(under.affinity),
         priority_class_name: over.priority_class_name.or(under.priority_class_name),
         termination_delay: over.termination_delay.or(under.termination_delay),
+        keep_plan: over.keep_plan.or(under.keep_plan),
+        image_pull_secrets: over.image_pull_secrets.or(under.image_pull_secrets),
     }
 }
 

@@ -29,6 +29,10 @@ record! {
         pub priority_class_name: Option<String> = "priorityClassName",
         /// How long a Pod that shall end goes on accepting, until nobody sends it anything new.
         pub termination_delay: Option<Duration> = "terminationDelay",
+        /// Keeps the last plan on disk, for a container that starts while there is no controller.
+        pub keep_plan: Option<bool> = "keepPlan",
+        /// Secrets beside the Gateway that the image is pulled with.
+        pub image_pull_secrets: Option<List<PullSecret, 0, 16>> = "imagePullSecrets",
     }
     rules: [a_daemon_set_has_no_replicas, a_pool_is_of_addresses, a_pool_goes_with_the_hosts_network, node_selector_has_label_keys, priority_class_is_a_name, termination_delay_is_bounded]
 }
@@ -38,6 +42,13 @@ words! {
         Deployment = "Deployment",
         DaemonSet = "DaemonSet",
     }
+}
+
+record! {
+    pub struct PullSecret {
+        pub name: String = "name",
+    }
+    rules: [pull_secret_is_a_name]
 }
 
 record! {
@@ -161,6 +172,16 @@ fn a_pool_goes_with_the_hosts_network(workload: &Workload, place: &mut Place<'_>
 fn node_selector_has_label_keys(workload: &Workload, place: &mut Place<'_>) {
     for key in workload.node_selector.keys().filter(|key| !is_qualified_name(key)) {
         place.wrong_key("nodeSelector", key, format!("{} is not a key for a label", quote(key)), KEY_HELP);
+    }
+}
+
+fn pull_secret_is_a_name(secret: &PullSecret, place: &mut Place<'_>) {
+    if !is_subdomain(&secret.name) {
+        place.wrong(
+            "name",
+            format!("{} is not the name of a Secret", quote(&secret.name)),
+            "write its metadata.name",
+        );
     }
 }
 

@@ -1,6 +1,6 @@
 //! Values that hold others: optional ones, lists and maps.
 
-use std::collections::{BTreeMap, btree_map};
+use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::ops::Deref;
 
 use crate::read::{At, Read};
@@ -14,6 +14,10 @@ impl<T: Read> Read for Option<T> {
     fn absent() -> Option<Self> {
         Some(None)
     }
+
+    fn rules(names: &mut BTreeSet<&'static str>) {
+        T::rules(names);
+    }
 }
 
 impl<T: Read> Read for Box<T> {
@@ -23,6 +27,10 @@ impl<T: Read> Read for Box<T> {
 
     fn absent() -> Option<Self> {
         T::absent().map(Self::new)
+    }
+
+    fn rules(names: &mut BTreeSet<&'static str>) {
+        T::rules(names);
     }
 }
 
@@ -48,6 +56,10 @@ impl<T: Read> Read for Vec<T> {
 
     fn absent() -> Option<Self> {
         Some(Self::new())
+    }
+
+    fn rules(names: &mut BTreeSet<&'static str>) {
+        T::rules(names);
     }
 }
 
@@ -114,6 +126,10 @@ impl<T: Read, const MIN: usize, const MAX: usize> Read for List<T, MIN, MAX> {
     fn absent() -> Option<Self> {
         (MIN == 0).then(|| Self(Vec::new()))
     }
+
+    fn rules(names: &mut BTreeSet<&'static str>) {
+        T::rules(names);
+    }
 }
 
 fn items_of(count: usize) -> String {
@@ -143,6 +159,10 @@ impl<V: Read> Read for BTreeMap<String, V> {
 
     fn absent() -> Option<Self> {
         Some(Self::new())
+    }
+
+    fn rules(names: &mut BTreeSet<&'static str>) {
+        V::rules(names);
     }
 }
 
@@ -191,5 +211,9 @@ impl<V: Read, const MAX: usize> Read for Entries<V, MAX> {
 
     fn absent() -> Option<Self> {
         Some(Self::default())
+    }
+
+    fn rules(names: &mut BTreeSet<&'static str>) {
+        V::rules(names);
     }
 }

@@ -79,6 +79,7 @@ fn every_mistake_is_told_at_its_place() {
             "inners[3]: expected a map, found a string",
             "labels[\"a.b\"]: `1` without quotes is a number in YAML, and a string belongs here",
             "few.a: 4 characters where at most 3 may be",
+            "few: 3 entries where at most 2 may be",
         ]
     );
 }

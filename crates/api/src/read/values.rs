@@ -106,15 +106,14 @@ impl<const MIN: i64, const MAX: i64> Whole<MIN, MAX> {
 impl<const MIN: i64, const MAX: i64> Read for Whole<MIN, MAX> {
     fn read(node: &Node, at: &mut At) -> Option<Self> {
         let value = i64::read(node, at)?;
-        let number = Self::new(value);
-        if number.is_none() {
+        Self::new(value).or_else(|| {
             at.wrong(
                 "range",
                 node,
                 format!("{value} is not between {MIN} and {MAX}"),
                 format!("write a number from {MIN} to {MAX}"),
             );
-        }
-        number
+            at.stand_in(Self(value.clamp(MIN, MAX)))
+        })
     }
 }

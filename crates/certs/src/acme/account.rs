@@ -1,10 +1,14 @@
-//! The account with the CA: its key is stored before the CA hears of it.
+//! The account with the CA. Its key is stored before the CA hears of it; only with an external account the CA's library
+//! makes the key itself, and a process that is killed before it has stored the answer makes another account.
+
+use std::sync::Arc;
 
 use instant_acme::{Account, AccountCredentials, Error, ExternalAccountKey, Key, NewAccount};
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256};
 use rustls_pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde::{Deserialize, Serialize};
 
+use super::courier::{Way, asked_to_wait};
 use super::order::Stop;
 use super::{Acme, STALE_NONCES, problem};
 use crate::hash::hash;
@@ -23,6 +27,9 @@ struct Stored {
     /// Once the CA knows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     credentials: Option<AccountCredentials>,
+    /// Those that the CA was told.
+    #[serde(default)]
+    contacts: Vec<String>,
 }
 
 impl Acme {
@@ -41,7 +48,7 @@ impl Acme {
                 Err(Stop::Error(error)) if problem::is_stale_nonce(&error) && stale < STALE_NONCES => {
                     stale += 1;
                 }
-                Err(Stop::Error(error)) => return Err(self.failure(&error)),
+                Err(Stop::Error(error)) => return Err(problem::failure(&error, asked_to_wait())),
             }
         };
         *known = Some(account.clone());
@@ -58,18 +65,30 @@ impl Acme {
 
     async fn find_or_make(&self, store: &dyn Store) -> Result<Account, Stop> {
         let settings = &self.settings;
-        let empty = || Stored { directory: settings.directory.clone(), key: None, credentials: None };
+        let empty = || Stored {
+            directory: settings.directory.clone(),
+            key: None,
+            credentials: None,
+            contacts: Vec::new(),
+        };
         let mut stored = self.load(store).await?.unwrap_or_else(empty);
-        let builder = Account::builder_with_http(Box::new(self.courier.clone()));
-        if let Some(credentials) = stored.credentials {
-            return Ok(builder.from_credentials(credentials).await?);
-        }
-        let contacts: Vec<String> = settings
+        let builder = Account::builder_with_http(Box::new(Way(Arc::clone(&self.http))));
+        let as_told: Vec<String> = settings
             .contacts
             .iter()
             .map(|contact| if contact.contains(':') { contact.clone() } else { format!("mailto:{contact}") })
             .collect();
-        let contacts: Vec<&str> = contacts.iter().map(String::as_str).collect();
+        let contacts: Vec<&str> = as_told.iter().map(String::as_str).collect();
+        if let Some(credentials) = stored.credentials.take() {
+            let account = builder.from_credentials(credentials).await?;
+            if stored.contacts != as_told {
+                account.update_contacts(&contacts).await?;
+                // What was taken for the account is read once more, to be stored as it was.
+                let known = self.load(store).await?.unwrap_or_else(empty);
+                self.save(store, &Stored { contacts: as_told, ..known }).await?;
+            }
+            return Ok(account);
+        }
         let directory = settings.directory.clone();
         let made = if let Some(external) = &settings.external_account {
             let new =
@@ -91,6 +110,7 @@ impl Acme {
         };
         let (account, credentials) = made?;
         stored.credentials = Some(credentials);
+        stored.contacts = as_told;
         self.save(store, &stored).await?;
         Ok(account)
     }

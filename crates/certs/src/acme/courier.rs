@@ -1,12 +1,13 @@
 //! The way to the CA: HTTPS with a time limit, and an eye on how long it asks to be left alone.
 
+use std::cell::Cell;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::header::RETRY_AFTER;
-use http::{Request, StatusCode};
+use http::{HeaderMap, Request, StatusCode};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -21,11 +22,40 @@ use crate::Seconds;
 /// For one question and its answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-#[derive(Clone)]
+tokio::task_local! {
+    /// What the last answer asked for, if it refused for now. Questions are asked one after the other within an order or
+    /// a look, and several of these at a time: each has to heed its own answers.
+    static WAIT: Cell<Option<Seconds>>;
+}
+
+/// Does what asks a CA, with an eye on how long it asks to be left alone.
+pub(super) async fn heeding<T>(work: impl Future<Output = T>) -> T {
+    WAIT.scope(Cell::new(None), work).await
+}
+
+/// How long the CA asked to be left alone, if its last answer was such.
+pub(super) fn asked_to_wait() -> Option<Seconds> {
+    WAIT.try_with(Cell::get).ok().flatten()
+}
+
+fn heed(wait: Option<Seconds>) {
+    let _ = WAIT.try_with(|own| own.set(wait));
+}
+
+/// One way for every account that is opened.
+pub(super) struct Way(pub(super) Arc<dyn HttpClient>);
+
+impl HttpClient for Way {
+    fn request(
+        &self,
+        request: Request<BodyWrapper<Bytes>>,
+    ) -> Pin<Box<dyn Future<Output = Result<BytesResponse, Error>> + Send>> {
+        self.0.request(request)
+    }
+}
+
 pub(super) struct Courier {
     client: Client<HttpsConnector<HttpConnector>, BodyWrapper<Bytes>>,
-    /// Of the last answer that refused for now.
-    wait: Arc<Mutex<Option<Seconds>>>,
 }
 
 impl Courier {
@@ -51,12 +81,7 @@ impl Courier {
             .enable_http2()
             .build();
         let client = Client::builder(TokioExecutor::new()).build(connector);
-        Ok(Self { client, wait: Arc::default() })
-    }
-
-    /// How long the CA asked to be left alone when it last refused.
-    pub(super) fn take_wait(&self) -> Option<Seconds> {
-        self.wait.lock().unwrap_or_else(PoisonError::into_inner).take()
+        Ok(Self { client })
     }
 }
 
@@ -66,16 +91,12 @@ impl HttpClient for Courier {
         request: Request<BodyWrapper<Bytes>>,
     ) -> Pin<Box<dyn Future<Output = Result<BytesResponse, Error>> + Send>> {
         let asked = self.client.request(request);
-        let wait = Arc::clone(&self.wait);
         Box::pin(async move {
+            heed(None);
             let answer = tokio::time::timeout(PATIENCE, asked).await;
             let answer = answer.map_err(|_| Error::Str("no answer within 30 seconds"))?;
             let answer = answer.map_err(|error| Error::Other(described(&error).into()))?;
-            if matches!(answer.status(), StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
-                let seconds =
-                    answer.headers().get(RETRY_AFTER).and_then(|value| seconds(value.to_str().ok()?));
-                *wait.lock().unwrap_or_else(PoisonError::into_inner) = seconds;
-            }
+            heed(patience(answer.status(), answer.headers(), SystemTime::now()));
             Ok(BytesResponse::from(answer))
         })
     }
@@ -92,12 +113,68 @@ fn described(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Dates are rare enough here to be taken as an hour.
-fn seconds(value: &str) -> Option<Seconds> {
-    let value = value.trim();
-    match value.parse::<Seconds>() {
-        Ok(seconds) => Some(seconds.clamp(0, 30 * crate::DAY)),
-        Err(_) if value.is_empty() => None,
-        Err(_) => Some(crate::HOUR),
+/// How long an answer asks to be left alone.
+fn patience(status: StatusCode, headers: &HeaderMap, now: SystemTime) -> Option<Seconds> {
+    if !matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+        return None;
+    }
+    seconds(headers.get(RETRY_AFTER)?.to_str().ok()?.trim(), now)
+}
+
+/// RFC 9110, 10.2.3: a number of seconds, or a date.
+fn seconds(value: &str, now: SystemTime) -> Option<Seconds> {
+    let seconds = match value.parse::<Seconds>() {
+        Ok(seconds) => seconds,
+        Err(_) => {
+            let left = httpdate::parse_http_date(value).ok()?.duration_since(now).unwrap_or_default();
+            Seconds::try_from(left.as_secs()).unwrap_or(Seconds::MAX)
+        }
+    };
+    // A mistake is not obeyed for ever.
+    Some(seconds.clamp(0, 30 * crate::DAY))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_long_a_ca_wants_to_be_left_alone() {
+        let now = httpdate::parse_http_date("Wed, 21 Oct 2026 07:28:00 GMT").unwrap();
+        let told = |status: u16, value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, value.parse().unwrap());
+            patience(StatusCode::from_u16(status).unwrap(), &headers, now)
+        };
+        for (value, expected) in [
+            ("120", Some(120)),
+            (" 0 ", Some(0)),
+            ("Wed, 21 Oct 2026 09:28:00 GMT", Some(2 * crate::HOUR)),
+            ("Wed, 21 Oct 2026 07:00:00 GMT", Some(0)),
+            ("Sat, 21 Oct 2028 07:28:00 GMT", Some(30 * crate::DAY)),
+            ("99999999999", Some(30 * crate::DAY)),
+            ("soon", None),
+            ("", None),
+        ] {
+            assert_eq!(told(429, value), expected, "{value}");
+            assert_eq!(told(503, value), expected, "{value}");
+        }
+        assert_eq!(told(500, "120"), None, "it did not ask for patience");
+        assert_eq!(patience(StatusCode::TOO_MANY_REQUESTS, &HeaderMap::new(), now), None);
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_what_another_was_told() {
+        let refused = heeding(async {
+            heed(Some(600));
+            tokio::task::yield_now().await;
+            asked_to_wait()
+        });
+        let other = heeding(async {
+            tokio::task::yield_now().await;
+            asked_to_wait()
+        });
+        assert_eq!(tokio::join!(refused, other), (Some(600), None));
+        assert_eq!(heeding(async { asked_to_wait() }).await, None, "and nobody later");
     }
 }

@@ -6,16 +6,19 @@ mod courier;
 mod order;
 mod problem;
 
+#[cfg(test)]
+mod steps_tests;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use instant_acme::{Account, CertificateIdentifier, Error};
+use instant_acme::{Account, CertificateIdentifier, HttpClient};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
 pub use self::challenge::{Answer, ChallengeKind, Challenges};
-use self::courier::Courier;
-use crate::{Certificate, Failure, HOUR, Intent, Seconds, Store, Suggestion};
+use self::courier::{Courier, asked_to_wait, heeding};
+use crate::{Certificate, DEFAULT_ACCOUNT, Failure, HOUR, Intent, Seconds, Store, Suggestion};
 
 /// How often the CA is asked again after a nonce that it did not want, besides what its library tries.
 const STALE_NONCES: u32 = 5;
@@ -60,7 +63,7 @@ impl AcmeSettings {
     #[must_use]
     pub fn new(directory: &str) -> Self {
         Self {
-            name: "default".into(),
+            name: DEFAULT_ACCOUNT.into(),
             directory: directory.to_owned(),
             roots: None,
             contacts: Vec::new(),
@@ -84,7 +87,7 @@ pub enum AcmeError {
 
 pub struct Acme {
     settings: AcmeSettings,
-    courier: Courier,
+    http: Arc<dyn HttpClient>,
     account: tokio::sync::Mutex<Option<Account>>,
 }
 
@@ -101,8 +104,11 @@ impl Acme {
             return Err(AcmeError::Directory(settings.directory));
         }
         let roots = settings.roots.as_deref().map(read_roots).transpose()?;
-        let courier = Courier::new(roots)?;
-        Ok(Self { settings, courier, account: tokio::sync::Mutex::new(None) })
+        Ok(Self::over(settings, Arc::new(Courier::new(roots)?)))
+    }
+
+    fn over(settings: AcmeSettings, http: Arc<dyn HttpClient>) -> Self {
+        Self { settings, http, account: tokio::sync::Mutex::new(None) }
     }
 
     #[must_use]
@@ -112,6 +118,16 @@ impl Acme {
 
     /// Carries an order through, from wherever it was left. `replaced` is the certificate that it renews.
     pub async fn issue(
+        &self,
+        intent: &mut Intent,
+        replaced: Option<&Certificate>,
+        store: &dyn Store,
+        challenges: &dyn Challenges,
+    ) -> Result<Certificate, Failure> {
+        heeding(self.carry_through(intent, replaced, store, challenges)).await
+    }
+
+    async fn carry_through(
         &self,
         intent: &mut Intent,
         replaced: Option<&Certificate>,
@@ -130,7 +146,7 @@ impl Acme {
                 Err(order::Stop::Error(error)) if problem::is_stale_nonce(&error) && stale < STALE_NONCES => {
                     stale += 1;
                 }
-                Err(order::Stop::Error(error)) => return Err(self.failure(&error)),
+                Err(order::Stop::Error(error)) => return Err(problem::failure(&error, asked_to_wait())),
             }
         }
     }
@@ -142,10 +158,10 @@ impl Acme {
         store: &dyn Store,
         now: Seconds,
     ) -> Option<Suggestion> {
-        let account = self.account(store).await.ok()?;
         let leaf = certificate.leaf()?;
         let id = CertificateIdentifier::try_from(&leaf).ok()?;
-        let (info, again) = account.renewal_info(&id).await.ok()?;
+        let asked = heeding(async { self.account(store).await.ok()?.renewal_info(&id).await.ok() });
+        let (info, again) = asked.await?;
         let window = info.suggested_window;
         let again = Seconds::try_from(again.as_secs()).unwrap_or(HOUR).clamp(60, 24 * HOUR);
         Some(Suggestion {
@@ -153,10 +169,6 @@ impl Acme {
             end: window.end.unix_timestamp(),
             look: now + again,
         })
-    }
-
-    fn failure(&self, error: &Error) -> Failure {
-        problem::failure(error, self.courier.take_wait())
     }
 }
 

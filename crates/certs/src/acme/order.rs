@@ -54,7 +54,7 @@ pub(super) async fn carry_out(
     }
     let policy = RetryPolicy::new().initial_delay(Duration::from_millis(100)).timeout(PATIENCE);
     let chain = order.poll_certificate(&policy).await?;
-    intent.fulfilled(chain).map_err(|error| Failure::Order(error.to_string()).into())
+    intent.fulfilled(chain).map_err(|error| Failure::Here(error.to_string()).into())
 }
 
 /// An order that the CA knows already and that can still come to something.
@@ -179,7 +179,7 @@ async fn prove(order: &mut Order, answered: &mut Answered<'_>) -> Result<(), Sto
                 key_authorization: proof.as_str().to_owned(),
             },
             ChallengeKind::TlsAlpn01 => tls_alpn(&name, proof.digest().as_ref())
-                .map_err(|error| Failure::Order(format!("{name}: {error}")))?,
+                .map_err(|error| Failure::Here(format!("{name}: {error}")))?,
         };
         answered.names.push(name.clone());
         if let Err(why) = answered.challenges.answer(&name, answer).await {
@@ -257,5 +257,5 @@ fn request(intent: &Intent) -> Result<Vec<u8>, Failure> {
         let request = params.serialize_request(&intent.key_pair()?)?;
         Ok::<Vec<u8>, rcgen::Error>(request.der().to_vec())
     })();
-    made.map_err(|error| Failure::Order(format!("the request cannot be made: {error}")))
+    made.map_err(|error| Failure::Here(format!("the request cannot be made: {error}")))
 }

@@ -8,6 +8,7 @@ mod view;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use tidegate_plan::{Hostname, ObjectName};
 use self::view::{View, free_secret};
 use crate::book::{Book, Order, Why, charge};
 use crate::{
-    Budgets, Claim, DAY, Demand, Grouping, Held, Issuer, Ledger, Policies, Policy, Pool, Seconds,
+    Budgets, Claim, DAY, Demand, Grouping, Held, Issuer, Ledger, Policies, Policy, Pool, Seconds, Target,
     registered_domain,
 };
 
@@ -30,6 +31,16 @@ pub struct Decision {
     pub wake: Option<Seconds>,
     /// Names that no certificate covers, by the listener's Secret.
     pub missing: BTreeMap<(ObjectName, Hostname), State>,
+    /// Names whose certificate should have been renewed by now, by the listener's Secret.
+    pub late: BTreeMap<(ObjectName, Hostname), Late>,
+}
+
+/// A renewal that failed, or that is not done though half of the time for it has gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Late {
+    /// When the certificate ends that there is.
+    pub ends: Seconds,
+    pub state: State,
 }
 
 /// Why a name has no certificate yet.
@@ -54,6 +65,8 @@ pub enum State {
     OverBudget(Pool),
     /// Nobody who runs here is this issuer.
     NoIssuer,
+    /// The issuer is not for Gateways of this namespace.
+    NotPermitted,
 }
 
 /// An order that would be made if there is room for it.
@@ -87,10 +100,12 @@ impl Book {
                 }
                 continue;
             };
+            let target = &permitted(secret, target, policy, &mut decision);
             let held = held.remove(secret).unwrap_or_default();
             let busy = busy.remove(secret).unwrap_or_default();
             let view = View::new(self, secret, target, policy, now, held, busy);
             view.tell_missing(&mut decision);
+            view.tell_late(&mut decision);
             view.candidates(demand, &mut decision, &mut candidates);
             needed.extend(view.needed());
         }
@@ -131,6 +146,10 @@ impl Book {
         self.seen.retain(|(secret, name), _| {
             demand.targets.get(secret).is_some_and(|target| target.names.contains_key(name))
         });
+        self.parts.retain(|(issuer, name), _| {
+            let mut targets = demand.targets.values();
+            targets.any(|target| target.issuer == *issuer && target.names.contains_key(name))
+        });
         for (secret, target) in &demand.targets {
             for name in target.names.keys() {
                 let seen = self.seen.entry((secret.clone(), name.clone())).or_insert(now);
@@ -147,9 +166,11 @@ impl Book {
         policies: &Policies,
         needed: &BTreeSet<ObjectName>,
     ) -> Vec<ObjectName> {
+        // What cannot be asked for again stays as long as it lasts.
         let unknown = |held: &Held| {
-            let target = demand.targets.get(&held.target);
-            target.is_some_and(|target| !policies.contains_key(&target.issuer))
+            let Some(target) = demand.targets.get(&held.target) else { return false };
+            let policy = policies.get(&target.issuer);
+            policy.is_none_or(|policy| target.names.values().any(|claim| !policy.serves(&claim.gateway)))
         };
         let over = |held: &&Held| {
             let is_over = held.renew_at() <= now || !held.usable || demand.foreign.contains(&held.secret);
@@ -226,6 +247,28 @@ impl Book {
             decision.start.push(candidate.order);
         }
     }
+}
+
+/// What the issuer may be asked for; the rest is told to be missing.
+fn permitted<'a>(
+    secret: &ObjectName,
+    target: &'a Target,
+    policy: &Policy,
+    decision: &mut Decision,
+) -> Cow<'a, Target> {
+    let is_permitted = |claim: &Claim| policy.serves(&claim.gateway);
+    if target.names.values().all(is_permitted) {
+        return Cow::Borrowed(target);
+    }
+    let mut target = target.clone();
+    target.names.retain(|name, claim| {
+        let stays = is_permitted(claim);
+        if !stays {
+            decision.missing.insert((secret.clone(), name.clone()), State::NotPermitted);
+        }
+        stays
+    });
+    Cow::Owned(target)
 }
 
 /// The new names of an order for which there is no budget, each with the pool that is empty.

@@ -1,3 +1,5 @@
+mod failures;
+
 use super::*;
 use crate::{Failure, HOUR, Suggestion, Want, WantedName};
 
@@ -327,4 +329,45 @@ fn a_name_that_comes_back_while_its_certificate_is_replaced_keeps_the_old_one() 
     book.issued(&order.secret, Held { secret: place, ..certificate(&order, START + 20) });
     let decision = book.decide(START + 20, &all, &policies);
     assert_eq!((decision.missing.len(), decision.start.len(), book.held().len()), (0, 0, 2));
+}
+
+#[test]
+fn an_account_is_for_the_gateways_of_its_namespaces() {
+    let corp = Issuer::Acme("corp".into());
+    let of = |namespace: &str| {
+        let mut policies = policies(|_| ());
+        let namespaces = Some(BTreeSet::from([namespace.into()]));
+        policies.insert(corp.clone(), Policy { gather: 0, namespaces, ..Policy::acme() });
+        policies
+    };
+    let demand = demand_of(&corp, "tls", &["shop/a.example.com"]);
+    let mut book = Book::default();
+    let decision = book.decide(START, &demand, &of("bank"));
+    assert!(decision.start.is_empty());
+    assert_eq!(decision.missing[&(secret("tls"), host("a.example.com"))], State::NotPermitted);
+    assert_eq!(texts(&serve(&mut book, START, &demand, &of("infra"))), ["a.example.com"]);
+    // When that is taken back, what there is stays, and nobody else makes it.
+    let later = book.decide(START + 61 * DAY, &demand, &of("bank"));
+    assert!(later.start.is_empty() && later.drop.is_empty(), "{later:?}");
+}
+
+#[test]
+fn an_account_that_is_not_there_is_not_replaced_by_another() {
+    let demand = demand_of(&Issuer::Acme("corp".into()), "tls", &["shop/a.example.com"]);
+    let decision = Book::default().decide(START, &demand, &policies(|policy| policy.gather = 0));
+    assert!(decision.start.is_empty());
+    assert_eq!(decision.missing[&(secret("tls"), host("a.example.com"))], State::NoIssuer);
+}
+
+#[test]
+fn another_account_makes_it_anew() {
+    let corp = Issuer::Acme("corp".into());
+    let mut policies = policies(|policy| policy.gather = 0);
+    policies.insert(corp.clone(), policies[&Issuer::acme()].clone());
+    let mut book = Book::default();
+    let names = ["shop/a.example.com"];
+    serve(&mut book, START, &acme(&names), &policies);
+    let moved = serve(&mut book, START + DAY, &demand_of(&corp, "tls", &names), &policies);
+    assert_eq!((moved.len(), &moved[0].secret), (1, &secret("tls")));
+    assert_eq!(book.held()[&secret("tls")].issuer, corp);
 }

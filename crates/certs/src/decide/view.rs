@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tidegate_plan::{Hostname, ObjectName};
 
-use super::{Candidate, Decision, State, earlier};
+use super::{Candidate, Decision, Late, State, earlier};
 use crate::book::{Book, Order, Why};
 use crate::hash::hash;
 use crate::{Demand, Grouping, Held, Issuer, Policy, Seconds, Target};
@@ -81,6 +81,15 @@ impl<'a> View<'a> {
         }
     }
 
+    /// The part of a refused order that a name is in; 0 for most.
+    fn part(&self, name: &Hostname) -> u64 {
+        if self.book.parts.is_empty() {
+            return 0;
+        }
+        let key = (self.target.issuer.clone(), name.clone());
+        self.book.parts.get(&key).copied().unwrap_or(0)
+    }
+
     /// The certificates that must stay: somebody is served by them, or one will be asked for in their place.
     pub(super) fn needed(&self) -> impl Iterator<Item = ObjectName> {
         let is_replaced_later = |held: &&&Held| {
@@ -105,21 +114,47 @@ impl<'a> View<'a> {
         }
     }
 
+    /// What failed is told until it has been done, also while it is tried again.
+    pub(super) fn tell_late(&self, decision: &mut Decision) {
+        for (name, held) in &self.responsible {
+            let due = held.renew_at();
+            if due > self.now {
+                continue;
+            }
+            let ledger = &self.book.ledger;
+            let state = if let Some(failed) = ledger.aside.get(&(held.issuer.clone(), (*name).clone())) {
+                let until = failed.until(Some(held.not_after));
+                State::SetAside { until, message: failed.message.clone() }
+            } else if let Some(hold) = ledger.holds.get(&held.issuer) {
+                State::IssuerHeld { until: hold.until(None), message: hold.message.clone() }
+            } else if self.now < due + (held.not_after - due) / 2 {
+                continue;
+            } else if self.busy.contains(*name) {
+                State::Ordered
+            } else {
+                State::Queued
+            };
+            let late = Late { ends: held.not_after, state };
+            decision.late.insert((self.secret.clone(), (*name).clone()), late);
+        }
+    }
+
     pub(super) fn candidates(&self, demand: &Demand, decision: &mut Decision, all: &mut Vec<Candidate>) {
         let mut taken: BTreeSet<ObjectName> = BTreeSet::new();
         self.renewals(demand, decision, &mut taken, all);
-        let mut lost: BTreeMap<&str, Vec<&Hostname>> = BTreeMap::new();
-        let mut fresh: BTreeMap<&str, Vec<&Hostname>> = BTreeMap::new();
+        let mut lost: BTreeMap<(&str, u64), Vec<&Hostname>> = BTreeMap::new();
+        let mut fresh: BTreeMap<(&str, u64), Vec<&Hostname>> = BTreeMap::new();
         for name in self.target.names.keys().filter(|name| self.is_missing(name) && !self.busy.contains(name))
         {
             if self.aside(name).is_some() {
                 continue;
             }
+            let group = (self.group(name), self.part(name));
             if self.known.contains(name) {
-                lost.entry(self.group(name)).or_default().push(name);
+                lost.entry(group).or_default().push(name);
                 continue;
             }
-            fresh.entry(self.group(name)).or_default().push(name);
+            fresh.entry(group).or_default().push(name);
         }
         for names in lost.into_values() {
             self.together(&names, Why::Replacement, demand, &mut taken, all);
@@ -159,22 +194,25 @@ impl<'a> View<'a> {
                 continue;
             }
             let is_free = |name: &&&Hostname| self.aside(name).is_none() && !self.busy.contains(**name);
-            let mut free: Vec<&Hostname> = names.iter().filter(is_free).copied().collect();
+            let free: Vec<&Hostname> = names.iter().filter(is_free).copied().collect();
             for (until, _) in names.iter().filter_map(|name| self.aside(name)) {
                 decision.wake = earlier(decision.wake, until);
             }
-            if free.is_empty() {
-                continue;
+            let mut parts: BTreeMap<u64, Vec<&Hostname>> = BTreeMap::new();
+            for name in free {
+                parts.entry(self.part(name)).or_default().push(name);
             }
-            free.truncate(self.policy.room());
-            // Where not all can be renewed together, the old one stays for those that remain.
-            let secret = if free.len() == names.len() {
-                held.secret.clone()
-            } else {
-                self.free_secret(&free, demand, taken)
-            };
-            taken.insert(secret.clone());
-            all.push(self.candidate(secret, free.clone(), &free, Why::Renewal, held.not_after));
+            for mut free in parts.into_values() {
+                free.truncate(self.policy.room());
+                // Where not all can be renewed together, the old one stays for those that remain.
+                let secret = if free.len() == names.len() {
+                    held.secret.clone()
+                } else {
+                    self.free_secret(&free, demand, taken)
+                };
+                taken.insert(secret.clone());
+                all.push(self.candidate(secret, free.clone(), &free, Why::Renewal, held.not_after));
+            }
         }
     }
 

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use answers::Answers;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use server::{Options, Pebble};
 use tidegate_certs::{
     Acme, AcmeSettings, Certificate, ChallengeKind, DAY, Demand, ExternalAccount, FolderStore, Issuance,
@@ -160,7 +162,7 @@ async fn by_tls_alpn_with_a_profile_and_an_external_account() {
     let pebble = Pebble::start(&options);
     let answers = Answers::start(pebble.http_port, pebble.tls_port, &BOTH[1..]);
     let state = tempfile::tempdir().unwrap();
-    let key = base64_url(KEY);
+    let key = URL_SAFE_NO_PAD.decode(KEY).unwrap();
     let settings = AcmeSettings {
         external_account: Some(ExternalAccount { id: "kid-1".to_owned(), key }),
         profile: Some("shortlived".to_owned()),
@@ -173,19 +175,6 @@ async fn by_tls_alpn_with_a_profile_and_an_external_account() {
     let held = &picture.certificates[&secret("tls")].held;
     assert!(held.not_after < now() + 7 * DAY, "the profile's lifetime");
     running.end().await;
-}
-
-/// Without a library for six lines.
-fn base64_url(text: &str) -> Vec<u8> {
-    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let bits = text.bytes().flat_map(|byte| {
-        let value = ALPHABET.iter().position(|known| *known == byte).unwrap();
-        (0..6).rev().map(move |bit| (value >> bit) & 1)
-    });
-    let bits: Vec<usize> = bits.collect();
-    bits.chunks_exact(8)
-        .map(|byte| byte.iter().fold(0, |sum, bit| sum * 2 + u8::try_from(*bit).unwrap()))
-        .collect()
 }
 
 #[tokio::test]
@@ -212,21 +201,62 @@ async fn a_name_that_fails_is_set_aside() {
 #[ignore = "make integration gets Pebble"]
 async fn what_the_ca_wants_renewed_is_renewed_at_once() {
     let pebble = Pebble::start(&Options::default());
+    let (first, renewed) = renewed_after(&pebble, async |_, first| {
+        let leaf = first.chain.split_inclusive("-----END CERTIFICATE-----\n").next().unwrap();
+        pebble.have_renewed(leaf);
+    })
+    .await;
+    assert_ne!(renewed.key, first.key, "with a key of its own");
+}
+
+/// A certificate, and the one that takes its place when this has happened to it while nobody was there.
+async fn renewed_after(
+    pebble: &Pebble,
+    happens: impl AsyncFnOnce(&Path, &Certificate),
+) -> (Arc<Certificate>, Arc<Certificate>) {
     let answers = Answers::start(pebble.http_port, pebble.tls_port, &BOTH);
     let state = tempfile::tempdir().unwrap();
     let wanted = one("tls", &["a.example.com"]);
     let mut running =
-        Running::start(state.path(), settings(&pebble), policy(), &answers, Arc::clone(&wanted)).await;
+        Running::start(state.path(), settings(pebble), policy(), &answers, Arc::clone(&wanted)).await;
     let picture = running.until("a certificate", |picture| picture.certificates.len() == 1).await;
     let first = picture.certificates[&secret("tls")].clone();
     running.end().await;
-    let leaf = first.chain.split_inclusive("-----END CERTIFICATE-----\n").next().unwrap();
-    pebble.have_renewed(leaf);
-    let mut again = Running::start(state.path(), settings(&pebble), policy(), &answers, wanted).await;
+    happens(state.path(), &first).await;
+    let mut again = Running::start(state.path(), settings(pebble), policy(), &answers, wanted).await;
     let renewed = |picture: &Picture| picture.certificates[&secret("tls")].held.serial != first.held.serial;
     let picture = again.until("the renewal", renewed).await;
-    assert_ne!(picture.certificates[&secret("tls")].key, first.key, "with a key of its own");
+    let renewed = picture.certificates[&secret("tls")].clone();
     again.end().await;
+    (first, renewed)
+}
+
+/// By the account that has it, beside the process.
+async fn revoke(pebble: &Pebble, state: &Path, certificate: &Certificate) {
+    use rustls_pki_types::CertificateDer;
+    use rustls_pki_types::pem::PemObject;
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let file = std::fs::read_dir(state.join("accounts")).unwrap().next().unwrap().unwrap().path();
+    let mut account: serde_json::Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    let credentials = serde_json::from_value(account["credentials"].take()).unwrap();
+    let builder = instant_acme::Account::builder_with_root(pebble.ca_file()).unwrap();
+    let account = builder.from_credentials(credentials).await.unwrap();
+    let leaf = CertificateDer::from_pem_slice(certificate.chain.as_bytes()).unwrap();
+    let request = instant_acme::RevocationRequest { certificate: &leaf, reason: None };
+    // Pebble refuses nonces at random.
+    for _ in 0..20 {
+        if account.revoke(&request).await.is_ok() {
+            return;
+        }
+    }
+    panic!("it cannot be revoked");
+}
+
+#[tokio::test]
+#[ignore = "make integration gets Pebble"]
+async fn what_is_revoked_is_renewed_at_once() {
+    let pebble = Pebble::start(&Options::default());
+    renewed_after(&pebble, async |state, first| revoke(&pebble, state, first).await).await;
 }
 
 #[tokio::test]

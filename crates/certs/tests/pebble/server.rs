@@ -28,7 +28,6 @@ pub(crate) struct Pebble {
     _folder: tempfile::TempDir,
 }
 
-#[derive(Default)]
 pub(crate) struct Options {
     /// Of a hundred requests, so many are refused for their nonce.
     pub(crate) bad_nonces: u32,
@@ -36,6 +35,12 @@ pub(crate) struct Options {
     pub(crate) external_account: Option<(&'static str, &'static str)>,
     /// Where all names lead; there it looks at ports 80 and 443, as a CA does.
     pub(crate) names_at: Option<Ipv4Addr>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { bad_nonces: 10, external_account: None, names_at: None }
+    }
 }
 
 impl Pebble {

@@ -27,23 +27,46 @@ pub(crate) struct Captured {
     said: Said,
 }
 
-/// Made once, since mutating them asks for them thousands of times.
-pub(crate) fn from_rustls() -> &'static [Captured] {
-    static HELLOS: LazyLock<Vec<Captured>> = LazyLock::new(rustls_hellos);
-    &HELLOS
+/// Those of every client. Made once, since mutating them asks for them thousands of times.
+pub(crate) fn real() -> &'static [&'static Captured] {
+    static ALL: LazyLock<Vec<&'static Captured>> = LazyLock::new(|| {
+        [&RUSTLS, &OPENSSL, &CURL, &GO].into_iter().flat_map(|hellos| hellos.iter()).collect()
+    });
+    &ALL
 }
+
+static RUSTLS: LazyLock<Vec<Captured>> = LazyLock::new(rustls_hellos);
+static OPENSSL: LazyLock<Vec<Captured>> = LazyLock::new(openssl_hellos);
+static CURL: LazyLock<Vec<Captured>> = LazyLock::new(curl_hellos);
+static GO: LazyLock<Vec<Captured>> = LazyLock::new(go_hellos);
 
 #[test]
 fn rustls_clients() {
-    for captured in from_rustls() {
-        check(captured);
-    }
-    let largest = from_rustls().iter().map(|captured| captured.wire.len()).max().unwrap();
+    RUSTLS.iter().for_each(check);
+    let largest = RUSTLS.iter().map(|captured| captured.wire.len()).max().unwrap();
     assert!(largest > 1_216, "no hello holds an ML-KEM-768 share: {largest} bytes at most");
 }
 
 #[test]
 fn openssl_clients() {
+    OPENSSL.iter().for_each(check);
+    let small = OPENSSL.iter().find(|captured| captured.client == SMALL_RECORDS).expect("there is one");
+    assert_eq!(small.wire[3..5], 512_u16.to_be_bytes(), "openssl did not split its hello");
+}
+
+#[test]
+fn curl_clients() {
+    CURL.iter().for_each(check);
+    let plain = curl("http://127.0.0.1:PORT/", &[]);
+    assert_eq!(read_at_once(&plain, Limits::default()), Err(HelloError::LooksLikeHttp));
+}
+
+#[test]
+fn go_clients() {
+    GO.iter().for_each(check);
+}
+
+fn openssl_hellos() -> Vec<Captured> {
     let long_alpn = (0..200).map(|n| format!("protocol-{n}")).collect::<Vec<_>>();
     let cases: [(&'static str, Vec<&str>, Said); 5] = [
         (
@@ -76,7 +99,7 @@ fn openssl_clients() {
         ),
     ];
     let long_alpn = long_alpn.join(",");
-    for (client, arguments, said) in cases {
+    let hellos = cases.into_iter().map(|(client, arguments, said)| {
         let wire = capture(|port| {
             let mut command = Command::new("openssl");
             command.args(["s_client", "-connect", &format!("127.0.0.1:{port}")]);
@@ -85,57 +108,54 @@ fn openssl_clients() {
             );
             command
         });
-        if client == SMALL_RECORDS {
-            assert_eq!(wire[3..5], 512_u16.to_be_bytes(), "openssl did not split its hello");
-        }
-        check(&Captured { client, wire, said });
-    }
+        Captured { client, wire, said }
+    });
+    hellos.collect()
 }
 
 const SMALL_RECORDS: &str = "openssl with small records";
 const LONG_ALPN: &str = "(two hundred protocols)";
 
-#[test]
-fn curl_clients() {
-    let curl = |url: &'static str, more: &'static [&'static str]| {
-        capture(move |port| {
-            let mut command = Command::new("curl");
-            command.args(["--disable", "--silent", "--tlsv1.2", "--noproxy", "*"]);
-            command.args(["--resolve", &format!("*:{port}:127.0.0.1")]);
-            command.args(more).arg(url.replace("PORT", &port.to_string()));
-            command
-        })
-    };
-    let both = [0x0304, 0x0303];
-    check(&Captured {
-        client: "curl",
-        wire: curl("https://Curl.Example:PORT/", &[]),
-        said: said(Some("curl.example"), &["h2", "http/1.1"], &both),
-    });
-    check(&Captured {
-        client: "curl with HTTP/1.1 alone",
-        wire: curl("https://curl.example:PORT/", &["--http1.1"]),
-        said: said(Some("curl.example"), &["http/1.1"], &both),
-    });
-    check(&Captured {
-        client: "curl to an address",
-        wire: curl("https://127.0.0.1:PORT/", &[]),
-        said: said(None, &["h2", "http/1.1"], &both),
-    });
-    let plain = curl("http://127.0.0.1:PORT/", &[]);
-    assert_eq!(read_at_once(&plain, Limits::default()), Err(HelloError::LooksLikeHttp));
+fn curl(url: &str, more: &[&str]) -> Vec<u8> {
+    capture(|port| {
+        let mut command = Command::new("curl");
+        command.args(["--disable", "--silent", "--tlsv1.2", "--noproxy", "*"]);
+        command.args(["--resolve", &format!("*:{port}:127.0.0.1")]);
+        command.args(more).arg(url.replace("PORT", &port.to_string()));
+        command
+    })
 }
 
-/// Its hellos are post-quantum by default and its extensions in an order of their own.
-#[test]
-fn go_clients() {
+fn curl_hellos() -> Vec<Captured> {
+    let both = [0x0304, 0x0303];
+    vec![
+        Captured {
+            client: "curl",
+            wire: curl("https://Curl.Example:PORT/", &[]),
+            said: said(Some("curl.example"), &["h2", "http/1.1"], &both),
+        },
+        Captured {
+            client: "curl with HTTP/1.1 alone",
+            wire: curl("https://curl.example:PORT/", &["--http1.1"]),
+            said: said(Some("curl.example"), &["http/1.1"], &both),
+        },
+        Captured {
+            client: "curl to an address",
+            wire: curl("https://127.0.0.1:PORT/", &[]),
+            said: said(None, &["h2", "http/1.1"], &both),
+        },
+    ]
+}
+
+/// They are post-quantum by default, with extensions in an order of their own. None where there is no Go.
+fn go_hellos() -> Vec<Captured> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let program = folder.path().join("client");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hello/client.go");
     let built = Command::new("go").args(["build", "-o"]).arg(&program).arg(source).output();
     let Ok(built) = built else {
         eprintln!("left out: there is no Go on this machine, and its hellos are not read");
-        return;
+        return Vec::new();
     };
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     let go = |arguments: &[&str]| {
@@ -145,21 +165,23 @@ fn go_clients() {
             command
         })
     };
-    check(&Captured {
-        client: "Go",
-        wire: go(&["Go.Example", "1.3", "h2", "http/1.1"]),
-        said: said(Some("go.example"), &["h2", "http/1.1"], &[0x0304, 0x0303]),
-    });
-    check(&Captured {
-        client: "Go with TLS 1.2 alone",
-        wire: go(&["go.example.", "1.2"]),
-        said: said(Some("go.example"), &[], &[0x0303]),
-    });
-    check(&Captured {
-        client: "Go to an address",
-        wire: go(&["192.0.2.1", "1.3", "mqtt"]),
-        said: said(None, &["mqtt"], &[0x0304, 0x0303]),
-    });
+    vec![
+        Captured {
+            client: "Go",
+            wire: go(&["Go.Example", "1.3", "h2", "http/1.1"]),
+            said: said(Some("go.example"), &["h2", "http/1.1"], &[0x0304, 0x0303]),
+        },
+        Captured {
+            client: "Go with TLS 1.2 alone",
+            wire: go(&["go.example.", "1.2"]),
+            said: said(Some("go.example"), &[], &[0x0303]),
+        },
+        Captured {
+            client: "Go to an address",
+            wire: go(&["192.0.2.1", "1.3", "mqtt"]),
+            said: said(None, &["mqtt"], &[0x0304, 0x0303]),
+        },
+    ]
 }
 
 fn said(name: Option<&str>, alpn: &[&str], versions: &[u16]) -> Said {

@@ -10,7 +10,7 @@ use crate::build::{
     ALPN, ECH, Fields, PRE_SHARED_KEY, SERVER_NAME, SIGNATURE_ALGORITHMS, SUPPORTED_VERSIONS, host_name,
     names, protocols, record, records, versions,
 };
-use crate::captured::from_rustls;
+use crate::captured::real;
 use crate::oracle::{LIMITS, Verdict, ask_rustls, check, ours};
 
 proptest! {
@@ -37,8 +37,7 @@ proptest! {
 
     #[test]
     fn mutated_real_hellos(which in any::<Index>(), edits in edits()) {
-        let hellos = from_rustls();
-        let mut wire = which.get(hellos).wire.clone();
+        let mut wire = which.get(real()).wire.clone();
         edits.iter().for_each(|edit| edit.apply(&mut wire));
         check(&wire);
     }

@@ -9,29 +9,30 @@ use http_body::{Body, Frame, SizeHint};
 use tidegate_proxy::{Ending, Lease};
 use tokio::time::Sleep;
 
-use super::{BodyError, Incoming};
+use super::{BodyError, Incoming, IncomingError};
 use crate::exchange::Exchange;
 use crate::upstream::{Hold, cause};
 
 pub(crate) struct Download {
     incoming: Incoming,
-    /// Given back at the end, so that another request can have the connection.
+    /// What is held until the end.
     hold: Option<Hold>,
     lease: Option<Lease>,
     exchange: Rc<Exchange>,
     deadline: Option<Pin<Box<Sleep>>>,
+    is_over: bool,
 }
 
 impl Download {
     pub(crate) fn new(
         incoming: Incoming,
-        hold: Hold,
+        hold: Option<Hold>,
         lease: Lease,
         exchange: &Rc<Exchange>,
         deadline: Option<Pin<Box<Sleep>>>,
     ) -> Self {
         let exchange = Rc::clone(exchange);
-        let mut download = Self { incoming, hold: Some(hold), lease: Some(lease), exchange, deadline };
+        let mut download = Self { incoming, hold, lease: Some(lease), exchange, deadline, is_over: false };
         if download.incoming.is_end_stream() {
             download.finish();
         }
@@ -43,6 +44,8 @@ impl Download {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match Pin::new(&mut self.incoming).poll_frame(context) {
+            // What is always ready is not looked at by a timer.
+            Poll::Ready(Some(Ok(_))) if self.is_late() => self.times_out(),
             Poll::Ready(Some(Ok(frame))) => {
                 if let Some(data) = frame.data_ref() {
                     self.exchange.carried_down(data.len());
@@ -56,23 +59,28 @@ impl Download {
                 self.finish();
                 Poll::Ready(None)
             }
-            Poll::Ready(Some(Err(error))) => {
-                self.exchange.ends(Ending::BackendReset, Some(cause(&error).into()));
-                Poll::Ready(Some(Err(BodyError::Backend)))
-            }
-            Poll::Pending => {
-                let over = self.deadline.as_mut().is_some_and(|end| end.as_mut().poll(context).is_ready());
-                if !over {
-                    return Poll::Pending;
-                }
-                self.exchange.ends(Ending::RequestTimeout, None);
-                Poll::Ready(Some(Err(BodyError::Timeout)))
-            }
+            Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(self.breaks(&error)))),
+            Poll::Pending if self.is_overdue(context) => self.times_out(),
+            Poll::Pending => Poll::Pending,
         }
     }
 
+    fn is_late(&self) -> bool {
+        let now = || self.exchange.home.clock.now();
+        self.deadline.as_ref().is_some_and(|end| end.deadline().into_std() <= now())
+    }
+
+    fn is_overdue(&mut self, context: &mut Context<'_>) -> bool {
+        self.deadline.as_mut().is_some_and(|end| end.as_mut().poll(context).is_ready())
+    }
+
+    fn times_out<T>(&self) -> Poll<Option<Result<T, BodyError>>> {
+        self.exchange.ends(Ending::RequestTimeout, None);
+        Poll::Ready(Some(Err(BodyError::Timeout)))
+    }
+
     pub(super) fn is_over(&self) -> bool {
-        self.hold.is_none()
+        self.is_over
     }
 
     pub(super) fn size_hint(&self) -> SizeHint {
@@ -82,11 +90,39 @@ impl Download {
     fn finish(&mut self) {
         self.exchange.ends(Ending::Done, None);
         self.lease = None;
-        if let Some(hold) = self.hold.take()
-            && self.exchange.has_uploaded()
-        {
-            hold.release();
+        self.hold = None;
+        if self.exchange.has_uploaded() {
+            self.incoming.release();
         }
+        self.is_over = true;
+    }
+
+    /// Carries on what the backend is still to be sent, while the client takes nothing.
+    pub(super) fn go_on(&mut self, context: &mut Context<'_>) -> Result<(), BodyError> {
+        if self.is_overdue(context) {
+            self.exchange.ends(Ending::RequestTimeout, None);
+            return Err(BodyError::Timeout);
+        }
+        self.incoming.go_on(context).map_err(|error| self.breaks(&error))
+    }
+
+    fn breaks(&self, error: &IncomingError) -> BodyError {
+        self.exchange.ends(Ending::BackendReset, Some(cause(error).into()));
+        BodyError::Backend
+    }
+
+    /// The client has all that it was told of, or wants no more: what may be missing is the word that this was all.
+    pub(super) fn suffices(&mut self, context: &mut Context<'_>) {
+        if !self.is_over {
+            let rest = std::mem::replace(&mut self.incoming, Incoming::Empty);
+            self.finish();
+            rest.let_end(context);
+        }
+    }
+
+    /// The client has taken nothing for too long.
+    pub(super) fn stalls(&self) {
+        self.exchange.fails(Ending::IdleTimeout);
     }
 }
 

@@ -45,6 +45,43 @@ impl From<Bytes> for Body {
     }
 }
 
+/// What a body does while the other side takes nothing of it.
+pub(crate) trait Outbound: http_body::Body<Data = Bytes, Error = BodyError> {
+    /// Carries on what else depends on it. `Err` when it is not worth waiting any more.
+    fn go_on(&mut self, _: &mut Context<'_>) -> Result<(), BodyError> {
+        Ok(())
+    }
+
+    /// It has waited for too long.
+    fn stalls(&self) {}
+}
+
+impl Outbound for Upload {}
+
+impl Outbound for Body {
+    fn go_on(&mut self, context: &mut Context<'_>) -> Result<(), BodyError> {
+        match self {
+            Self::Download(download) => download.go_on(context),
+            Self::Empty | Self::Bytes(_) => Ok(()),
+        }
+    }
+
+    fn stalls(&self) {
+        if let Self::Download(download) = self {
+            download.stalls();
+        }
+    }
+}
+
+impl Body {
+    /// The client has all that it was told of, or wants no more.
+    pub(crate) fn suffices(&mut self, context: &mut Context<'_>) {
+        if let Self::Download(download) = self {
+            download.suffices(context);
+        }
+    }
+}
+
 impl http_body::Body for Body {
     type Data = Bytes;
     type Error = BodyError;

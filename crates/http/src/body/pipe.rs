@@ -1,22 +1,23 @@
 //! A body on its way out over HTTP/2, as fast as the other side takes it.
 
 use std::future::poll_fn;
-use std::pin::pin;
-use std::task::Poll;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use h2::{Reason, SendStream};
-use http_body::Body;
+use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::BodyError;
+use super::Outbound;
 
-/// Sends it to its end, unless one of the sides breaks off.
-pub(crate) async fn pipe(body: impl Body<Data = Bytes, Error = BodyError>, mut stream: SendStream<Bytes>) {
-    let mut body = pin!(body);
+/// Sends it to its end, unless one of the sides breaks off, or the other takes nothing for so long.
+pub(crate) async fn pipe(mut body: impl Outbound + Unpin, mut stream: SendStream<Bytes>, time: Duration) {
+    let mut stall = Stall { time, since: None, alarm: None };
     loop {
         let next = poll_fn(|context| match stream.poll_reset(context) {
             Poll::Ready(_) => Poll::Ready(Err(Gone)),
-            Poll::Pending => body.as_mut().poll_frame(context).map(Ok),
+            Poll::Pending => Pin::new(&mut body).poll_frame(context).map(Ok),
         });
         let Ok(next) = next.await else { return };
         let frame = match next {
@@ -30,8 +31,12 @@ pub(crate) async fn pipe(body: impl Body<Data = Bytes, Error = BodyError>, mut s
         match frame.into_data() {
             Ok(data) => {
                 let is_last = body.is_end_stream();
-                if !data.is_empty() && room(&mut stream).await.is_err() {
-                    return;
+                if !data.is_empty() {
+                    match room(&mut body, &mut stream, &mut stall).await {
+                        Ok(()) => {}
+                        Err(Blocked::Gone) => return,
+                        Err(Blocked::Broken(reason)) => return stream.send_reset(reason),
+                    }
                 }
                 if stream.send_data(data, is_last).is_err() || is_last {
                     return;
@@ -52,21 +57,66 @@ pub(crate) async fn pipe(body: impl Body<Data = Bytes, Error = BodyError>, mut s
 /// The stream is at its end.
 struct Gone;
 
+/// Why nothing more can be sent.
+enum Blocked {
+    Gone,
+    /// From our side, for this reason.
+    Broken(Reason),
+}
+
 /// Waits until the other side takes anything at all. No more than that is asked for, and not before there is something to
 /// be sent: what one stream reserves others do not have.
-async fn room(stream: &mut SendStream<Bytes>) -> Result<(), Gone> {
+async fn room(
+    body: &mut impl Outbound,
+    stream: &mut SendStream<Bytes>,
+    stall: &mut Stall,
+) -> Result<(), Blocked> {
     stream.reserve_capacity(1);
+    stall.since = None;
     poll_fn(|context| {
         if stream.poll_reset(context).is_ready() {
-            return Poll::Ready(Err(Gone));
+            return Poll::Ready(Err(Blocked::Gone));
         }
         while stream.capacity() == 0 {
-            match std::task::ready!(stream.poll_capacity(context)) {
-                Some(Ok(_)) => {}
-                Some(Err(_)) | None => return Poll::Ready(Err(Gone)),
+            match stream.poll_capacity(context) {
+                Poll::Ready(Some(Ok(_))) => {}
+                Poll::Ready(Some(Err(_)) | None) => return Poll::Ready(Err(Blocked::Gone)),
+                Poll::Pending if stall.is_over(context) => {
+                    body.stalls();
+                    return Poll::Ready(Err(Blocked::Broken(Reason::CANCEL)));
+                }
+                Poll::Pending => {
+                    let on = body.go_on(context);
+                    return on.map_or(Poll::Ready(Err(Blocked::Broken(Reason::INTERNAL_ERROR))), |()| {
+                        Poll::Pending
+                    });
+                }
             }
         }
         Poll::Ready(Ok(()))
     })
     .await
+}
+
+/// How long the other side has taken nothing. Frames of the connection say nothing of that: whoever keeps a stream
+/// closed may send as many of them as it likes.
+struct Stall {
+    time: Duration,
+    since: Option<Instant>,
+    /// Set when it is first needed, and late from then on rather than set anew each time.
+    alarm: Option<Pin<Box<Sleep>>>,
+}
+
+impl Stall {
+    fn is_over(&mut self, context: &mut Context<'_>) -> bool {
+        let end = *self.since.get_or_insert_with(Instant::now) + self.time;
+        let alarm = self.alarm.get_or_insert_with(|| Box::pin(sleep_until(end)));
+        while alarm.as_mut().poll(context).is_ready() {
+            if end <= Instant::now() {
+                return true;
+            }
+            alarm.as_mut().reset(end);
+        }
+        false
+    }
 }

@@ -2,14 +2,12 @@
 //! both within bounds, and neither slows the first.
 
 use std::cell::RefCell;
-use std::error::Error;
-use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use tidegate_proxy::Ending;
@@ -31,7 +29,10 @@ pub(crate) enum Upload {
         at: usize,
     },
     /// A copy of the client's. Its end is said: a copy that stops without it is not whole.
-    Copy(mpsc::Receiver<Copied>),
+    Copy {
+        parts: mpsc::Receiver<Copied>,
+        hint: SizeHint,
+    },
 }
 
 #[derive(Debug)]
@@ -67,6 +68,11 @@ struct State {
     alarm: Option<Pin<Box<Sleep>>>,
     ended: bool,
 }
+
+/// So many parts are kept as they came. Of more, small ones are put together: each by itself takes more memory than is
+/// in it.
+const FEW: usize = 8;
+const SMALL: usize = 4096;
 
 /// Frames that wait for a mirror.
 const COPIES: usize = 64;
@@ -125,12 +131,12 @@ impl Source {
         } else {
             state.copies.push(sender);
         }
-        Some(Upload::Copy(receiver))
+        Some(Upload::Copy { parts: receiver, hint: self.hint })
     }
 
     /// Up to so many bytes of the body, which stay to be sent. `None`: there are more.
     pub(crate) async fn peek(self: &Rc<Self>, most: usize) -> Result<Option<Bytes>, BodyError> {
-        let mut all = bytes::BytesMut::new();
+        let mut all = BytesMut::new();
         let mut at = 0;
         loop {
             let part = std::future::poll_fn(|context| self.poll(&mut at, context)).await;
@@ -170,7 +176,8 @@ impl Source {
             Poll::Pending => return self.wait(state, context),
             Poll::Ready(None) => None,
             Poll::Ready(Some(Err(error))) => {
-                let ending = if is_malformed(&error) { Ending::RequestInvalid } else { Ending::ClientReset };
+                let is_malformed = matches!(error, IncomingError::Malformed(_));
+                let ending = if is_malformed { Ending::RequestInvalid } else { Ending::ClientReset };
                 self.exchange.ends(ending, None);
                 state.copies.clear();
                 return Poll::Ready(Some(Err(BodyError::Client)));
@@ -192,13 +199,21 @@ impl Source {
         state.copies.retain(|copy| copy.try_send(Copied::Part(part.clone())).is_ok());
         if state.incoming.is_end_stream() {
             self.end(state);
+        } else if state.incoming.is_all() {
+            // Its end, which HTTP/2 may have in a frame of its own, or trailers are for those who wait for them.
+            self.has_all(state);
         }
-        *at += 1;
+        // What is kept of it may have become one with what was there before.
+        *at = state.kept.as_ref().map_or(*at + 1, Vec::len);
         Poll::Ready(Some(Ok(part)))
     }
 
     fn end(&self, state: &mut State) {
         state.ended = true;
+        self.has_all(state);
+    }
+
+    fn has_all(&self, state: &mut State) {
         self.exchange.uploaded();
         for copy in state.copies.drain(..) {
             // A mirror that cannot keep up is left without the end.
@@ -224,14 +239,6 @@ impl Source {
     }
 }
 
-/// Whether what came is no body, rather than that nothing more came.
-fn is_malformed(error: &IncomingError) -> bool {
-    let IncomingError::Http1(error) = error else { return false };
-    let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
-    cause
-        .is_some_and(|cause| matches!(cause.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData))
-}
-
 impl State {
     fn keep(&mut self, part: &Part) {
         let Some(kept) = &mut self.kept else { return };
@@ -241,9 +248,20 @@ impl State {
         };
         if size > self.room {
             self.kept = None;
-        } else {
-            self.room -= size;
-            kept.push(part.clone());
+            return;
+        }
+        self.room -= size;
+        let is_one_of_many = kept.len() >= FEW;
+        match (kept.last_mut(), part) {
+            (Some(Part::Data(last)), Part::Data(data))
+                if is_one_of_many && last.len() < SMALL && data.len() < SMALL =>
+            {
+                let own = std::mem::take(last).try_into_mut();
+                let mut joined = own.unwrap_or_else(|shared| BytesMut::from(&shared[..]));
+                joined.extend_from_slice(data);
+                *last = joined.freeze();
+            }
+            _ => kept.push(part.clone()),
         }
     }
 }
@@ -264,7 +282,7 @@ impl Body for Upload {
                 return Poll::Ready(Some(Ok(Frame::data(bytes))));
             }
             Self::Client { source, at } => source.poll(at, context),
-            Self::Copy(parts) => match std::task::ready!(parts.poll_recv(context)) {
+            Self::Copy { parts, .. } => match std::task::ready!(parts.poll_recv(context)) {
                 Some(Copied::Part(part)) => Poll::Ready(Some(Ok(part))),
                 Some(Copied::End) => {
                     *self = Self::Empty;
@@ -286,7 +304,7 @@ impl Body for Upload {
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Empty => true,
-            Self::Bytes(_) | Self::Copy(_) => false,
+            Self::Bytes(_) | Self::Copy { .. } => false,
             Self::Client { source, at } => {
                 let state = source.state.borrow();
                 state.ended && state.kept.as_ref().is_none_or(|kept| *at >= kept.len())
@@ -299,7 +317,8 @@ impl Body for Upload {
             Self::Empty => SizeHint::with_exact(0),
             Self::Bytes(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Self::Client { source, at: 0 } => source.hint,
-            Self::Client { .. } | Self::Copy(_) => SizeHint::default(),
+            Self::Copy { hint, .. } => *hint,
+            Self::Client { .. } => SizeHint::default(),
         }
     }
 }
@@ -307,5 +326,66 @@ impl Body for Upload {
 impl std::fmt::Debug for Source {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Source").field("size", &self.hint).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(room: usize) -> State {
+        State {
+            incoming: Incoming::Empty,
+            kept: Some(Vec::new()),
+            room,
+            copies: Vec::new(),
+            last: Instant::now(),
+            alarm: None,
+            ended: false,
+        }
+    }
+
+    fn kept(state: &State) -> Option<(usize, Vec<u8>)> {
+        let kept = state.kept.as_ref()?;
+        let data = kept.iter().map(|part| match part {
+            Part::Data(data) => &data[..],
+            Part::Trailers(_) => b"",
+        });
+        Some((kept.len(), data.collect::<Vec<_>>().concat()))
+    }
+
+    /// Memory is bounded by bytes, however few of them come at a time.
+    #[test]
+    fn what_is_kept_of_many_small_parts() {
+        let mut state = state(65_536);
+        let all: Vec<u8> = (0..65_536_u32).map(|number| (number % 251) as u8).collect();
+        for byte in &all {
+            state.keep(&Part::Data(Bytes::copy_from_slice(&[*byte])));
+        }
+        let (parts, bytes) = kept(&state).unwrap();
+        assert!(parts <= FEW + 65_536 / SMALL, "{parts}");
+        assert!(bytes == all);
+        state.keep(&Part::Data(Bytes::from_static(b"!")));
+        assert_eq!(kept(&state), None, "there is no room for more");
+    }
+
+    /// What others still hold stays as it is.
+    #[test]
+    fn what_is_kept_is_in_its_order() {
+        let mut state = state(1 << 20);
+        let large = Bytes::from(vec![b'L'; SMALL]);
+        let mut all = Vec::new();
+        for number in 0..100 {
+            let data = if number % 7 == 0 { large.clone() } else { Bytes::from(format!("{number} ")) };
+            all.extend_from_slice(&data);
+            state.keep(&Part::Data(data));
+            // As another try would.
+            let again = state.kept.as_ref().and_then(|kept| kept.last().cloned());
+            assert!(again.is_some());
+        }
+        state.keep(&Part::Trailers(HeaderMap::new()));
+        state.keep(&Part::Data(Bytes::from_static(b"end")));
+        all.extend_from_slice(b"end");
+        assert!(kept(&state).unwrap().1 == all);
     }
 }

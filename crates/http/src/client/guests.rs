@@ -22,13 +22,13 @@ pub(crate) struct Guests {
 const STRETCH: usize = 10_000;
 
 /// A connection's place among the guests, for as long as it is held.
-pub(crate) struct Seat<'g> {
-    guests: &'g Guests,
+pub(crate) struct Seat {
+    guests: Rc<Guests>,
     number: usize,
 }
 
 impl Guests {
-    pub(crate) fn seat(&self, tie: &Rc<Tie>) -> Seat<'_> {
+    pub(crate) fn seat(self: &Rc<Self>, tie: &Rc<Tie>) -> Seat {
         if let Some((deadline, ending)) = self.closing.get() {
             tie.end(deadline, ending);
         }
@@ -38,7 +38,7 @@ impl Guests {
             seats.len() - 1
         });
         seats[number] = Some(Rc::clone(tie));
-        Seat { guests: self, number }
+        Seat { guests: Rc::clone(self), number }
     }
 
     pub(crate) fn begin_walk(&self) {
@@ -67,7 +67,7 @@ impl Guests {
     }
 }
 
-impl Drop for Seat<'_> {
+impl Drop for Seat {
     fn drop(&mut self) {
         self.guests.seats.borrow_mut()[self.number] = None;
         self.guests.free.borrow_mut().push(self.number);

@@ -2,34 +2,35 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use std::time::SystemTime;
+use std::time::Duration;
 
 use bytes::Bytes;
 use h2::server::{self, Builder, Handshake, SendResponse};
 use h2::{Reason, RecvStream, SendStream};
-use http::header::{self, HeaderMap, HeaderValue};
+use http::header::{self, HeaderMap};
 use http::{Method, Request, Response, StatusCode};
 use http_body::Body as _;
 use tidegate_proxy::Bounds;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::oneshot;
 
+use super::watched::Watched;
 use crate::body::{Body, Incoming, pipe};
+use crate::clock::Clock;
 use crate::hop;
 
 /// A connection that gives each request to `begin`.
-pub(super) struct Connection<S, B> {
-    state: State<S>,
+pub(super) struct Connection<B> {
+    state: State,
     begin: B,
     is_ending: bool,
 }
 
-enum State<S> {
-    Handshaking(Handshake<S, Bytes>),
-    Serving(server::Connection<S, Bytes>),
+enum State {
+    Handshaking(Handshake<Watched, Bytes>),
+    Serving(server::Connection<Watched, Bytes>),
 }
 
 /// Where the answer to a request goes, and what comes before it.
@@ -37,6 +38,10 @@ pub(crate) struct Reply {
     respond: RefCell<SendResponse<Bytes>>,
     tunnel: Cell<Option<Tunnel>>,
     begun: Cell<Option<oneshot::Sender<SendStream<Bytes>>>>,
+    /// Nobody wants a body.
+    is_head: bool,
+    /// The answer has begun: nothing comes before it any more.
+    is_answered: Cell<bool>,
 }
 
 /// A stream that the client would like to go on with another protocol; the way out of it is open when it was answered.
@@ -45,11 +50,8 @@ pub(crate) struct Tunnel {
     pub(crate) out: oneshot::Receiver<SendStream<Bytes>>,
 }
 
-impl<S, B> Connection<S, B>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    pub(super) fn new(stream: S, bounds: &Bounds, begin: B) -> Self {
+impl<B> Connection<B> {
+    pub(super) fn new(stream: Watched, bounds: &Bounds, begin: B) -> Self {
         let mut builder = Builder::new();
         builder
             .max_concurrent_streams(bounds.streams)
@@ -76,9 +78,8 @@ where
     }
 }
 
-impl<S, B> Future for Connection<S, B>
+impl<B> Future for Connection<B>
 where
-    S: AsyncRead + AsyncWrite + Unpin,
     B: Fn(Request<Incoming>, Rc<Reply>) + Unpin,
 {
     type Output = Result<(), h2::Error>;
@@ -99,7 +100,7 @@ where
                     Some(next) => {
                         let (request, respond) = next?;
                         let (request, reply) = Reply::to(request, respond);
-                        (this.begin)(request, Rc::new(reply));
+                        (this.begin)(request, reply);
                     }
                 },
             }
@@ -108,18 +109,30 @@ where
 }
 
 impl Reply {
-    fn to(request: Request<RecvStream>, respond: SendResponse<Bytes>) -> (Request<Incoming>, Self) {
+    fn to(request: Request<RecvStream>, respond: SendResponse<Bytes>) -> (Request<Incoming>, Rc<Self>) {
         let (head, frames) = request.into_parts();
         let (mut tunnel, mut begun) = (None, None);
-        let incoming = if head.method == Method::CONNECT {
+        let mut incoming = if head.method == Method::CONNECT {
             let (send, out) = oneshot::channel();
             (tunnel, begun) = (Some(Tunnel { frames, out }), Some(send));
             Incoming::Empty
         } else {
             Incoming::http2(frames, &head.headers)
         };
-        let reply =
-            Self { respond: RefCell::new(respond), tunnel: Cell::new(tunnel), begun: Cell::new(begun) };
+        let reply = Rc::new(Self {
+            respond: RefCell::new(respond),
+            tunnel: Cell::new(tunnel),
+            begun: Cell::new(begun),
+            is_head: head.method == Method::HEAD,
+            is_answered: Cell::new(false),
+        });
+        if head
+            .headers
+            .get(header::EXPECT)
+            .is_some_and(|said| said.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+        {
+            incoming.waits_for(&reply);
+        }
         (Request::from_parts(head, incoming), reply)
     }
 
@@ -130,6 +143,9 @@ impl Reply {
 
     /// Sends an answer that comes before the answer.
     pub(crate) fn answer_early(&self, status: StatusCode, mut headers: HeaderMap) {
+        if self.is_answered.get() {
+            return;
+        }
         hop::detach(&mut headers);
         let mut early = Response::new(());
         *early.status_mut() = status;
@@ -143,6 +159,7 @@ impl Reply {
     }
 
     fn send(&self, head: Response<()>, is_whole: bool) -> Option<SendStream<Bytes>> {
+        self.is_answered.set(true);
         let mut respond = self.respond.borrow_mut();
         let sent = respond.send_response(head, is_whole);
         sent.inspect_err(|_| respond.send_reset(Reason::INTERNAL_ERROR)).ok()
@@ -150,14 +167,19 @@ impl Reply {
 }
 
 /// Waits for the answer, as long as the client does, and sends it.
-pub(super) async fn answer(answering: impl Future<Output = Response<Body>>, reply: Rc<Reply>) {
-    let Some(response) = unless_reset(answering, &reply).await else { return };
-    let (head, body) = response.into_parts();
+pub(super) async fn answer(
+    answering: Pin<&mut impl Future<Output = Response<Body>>>,
+    reply: &Reply,
+    clock: &Clock,
+    stall_time: Duration,
+) {
+    let Some(response) = unless_reset(answering, reply).await else { return };
+    let (head, mut body) = response.into_parts();
     let mut head = Response::from_parts(head, ());
     if head.headers().keys().any(hop::is_of_connection) {
         hop::strip_response(head.headers_mut());
     }
-    head.headers_mut().entry(header::DATE).or_insert_with(now);
+    head.headers_mut().entry(header::DATE).or_insert_with(|| clock.date().clone());
     if head.status().is_success()
         && let Some(begun) = reply.begun.take()
     {
@@ -168,29 +190,31 @@ pub(super) async fn answer(answering: impl Future<Output = Response<Body>>, repl
         }
         return;
     }
-    if body.is_end_stream() {
+    if head.status() == StatusCode::NO_CONTENT {
+        head.headers_mut().remove(header::CONTENT_LENGTH);
+    }
+    if body.is_end_stream() || reply.is_head {
         reply.send(head, true);
+        poll_fn(|context| {
+            body.suffices(context);
+            Poll::Ready(())
+        })
+        .await;
         return;
     }
     if let Some(length) = body.size_hint().exact() {
         head.headers_mut().entry(header::CONTENT_LENGTH).or_insert_with(|| length.into());
     }
     if let Some(stream) = reply.send(head, false) {
-        pipe(body, stream).await;
+        pipe(body, stream, stall_time).await;
     }
 }
 
-async fn unless_reset<T>(future: impl Future<Output = T>, reply: &Reply) -> Option<T> {
-    let mut future = pin!(future);
+async fn unless_reset<T>(mut future: Pin<&mut impl Future<Output = T>>, reply: &Reply) -> Option<T> {
     poll_fn(|context| match future.as_mut().poll(context) {
         Poll::Ready(output) => Poll::Ready(Some(output)),
         Poll::Pending if reply.is_reset(context) => Poll::Ready(None),
         Poll::Pending => Poll::Pending,
     })
     .await
-}
-
-fn now() -> HeaderValue {
-    let text = httpdate::fmt_http_date(SystemTime::now());
-    HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("Thu, 01 Jan 1970 00:00:00 GMT"))
 }

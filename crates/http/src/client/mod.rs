@@ -1,192 +1,216 @@
-//! Connections of clients: the handshake, which version of HTTP it is, and hyper with a watch over it.
+//! Connections of clients: the handshake, which version of HTTP it is, and a watch over each.
 
-mod framing;
+mod activity;
 mod guests;
+mod h1;
 mod h2;
 #[cfg(test)]
 mod panics;
 mod tie;
 mod watched;
-mod words;
 
-use std::convert::Infallible;
+use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::task::Poll;
 use std::time::Instant;
 
-use http::{Request, Response};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use http::{HeaderMap, Request, Response, StatusCode};
 use tidegate_proxy::{Bounds, Ending, HttpConnection, Https, Rewound};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio::time::{sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 
 pub(crate) use self::guests::Guests;
-pub(crate) use self::h2::{Reply, Tunnel};
+pub(crate) use self::h1::Connection as Http1;
+pub(crate) use self::h2::{Reply as Http2Reply, Tunnel};
 use self::tie::Overdue;
 pub(crate) use self::tie::Tie;
 use self::watched::Watched;
 use crate::body::{Body, Incoming};
 use crate::engine::Home;
+use crate::wire::{Stream, Wire};
 
 /// What HTTP/2 without TLS begins with.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Headers that hyper takes if it is not told how many.
-pub(crate) const HEADERS_AT_HAND: usize = 100;
+/// Where the answer to a request goes, and what comes before it.
+#[derive(Clone)]
+pub(crate) enum Reply {
+    Http1(Rc<Http1>),
+    Http2(Rc<h2::Reply>),
+}
 
-/// The first read takes a whole request in most cases.
-const FIRST_READ: usize = 4096;
+impl Reply {
+    /// Sends an answer that comes before the answer.
+    pub(crate) fn answer_early(&self, status: StatusCode, headers: HeaderMap) {
+        match self {
+            Self::Http1(connection) => connection.answer_early(status, &headers),
+            Self::Http2(reply) => reply.answer_early(status, headers),
+        }
+    }
+}
 
 /// What answers requests.
 pub(crate) trait Answers<F>:
-    Fn(Rc<Home>, Rc<Tie>, Request<Incoming>, Option<Rc<Reply>>) -> F + Copy + Unpin + 'static
+    Fn(Rc<Home>, Rc<Tie>, Request<Incoming>, Reply) -> F + Copy + Unpin + 'static
 {
 }
 
-impl<F, A: Fn(Rc<Home>, Rc<Tie>, Request<Incoming>, Option<Rc<Reply>>) -> F + Copy + Unpin + 'static>
-    Answers<F> for A
-{
-}
+impl<F, A: Fn(Rc<Home>, Rc<Tie>, Request<Incoming>, Reply) -> F + Copy + Unpin + 'static> Answers<F> for A {}
 
-/// Serves a connection to its end.
+/// Serves a connection to its end. Its parts are boxed one by one: a connection that rests has memory for no other.
 pub(crate) async fn serve<F>(home: Rc<Home>, connection: HttpConnection, answers: impl Answers<F>)
 where
     F: Future<Output = Response<Body>> + 'static,
 {
+    let Some((tie, wire, is_http2)) = Box::pin(admit(Rc::clone(&home), connection)).await else { return };
+    if is_http2 {
+        Box::pin(welcome_http2(home, tie, wire, answers)).await;
+    } else {
+        Box::pin(welcome_http1(home, tie, wire, answers)).await;
+    }
+}
+
+/// Shakes hands and finds out whether it is HTTP/2.
+async fn admit(home: Rc<Home>, connection: HttpConnection) -> Option<(Rc<Tie>, Wire, bool)> {
     let HttpConnection { stream, client, local, tls, place } = connection;
     // Without it answers may come later; nothing else depends on it.
     let _ = stream.set_nodelay(true);
-    match tls {
-        None => {
-            let tie = Tie::new(client, local, None, place, &home.options.trusted);
-            match timeout(home.kit.bounds().header_time, first_bytes(stream)).await {
-                Ok(Ok((stream, is_http2))) => welcome(home, tie, stream, is_http2, answers).await,
-                Ok(Err(error)) => tie.place.ends(Ending::ClientGone, Some(&error.kind())),
-                Err(_) => tie.place.ends(Ending::HeaderTimeout, None),
-            }
-        }
+    let bounds = home.kit.bounds();
+    let (listener, mut wire) = match tls {
+        None => (None, Wire::new(Stream::Plain(stream))),
         Some(Https { listener, config, read, .. }) => {
             let accept = TlsAcceptor::from(config).accept(Rewound::new(read, stream));
-            match timeout(home.kit.bounds().handshake_time, accept).await {
-                Ok(Ok(stream)) => {
-                    let session = stream.get_ref().1;
-                    place.shook_hands(session);
-                    let is_http2 = session.alpn_protocol() == Some(b"h2");
-                    let tie = Tie::new(client, local, Some(listener), place, &home.options.trusted);
-                    welcome(home, tie, stream, is_http2, answers).await;
+            match timeout(bounds.handshake_time, accept).await {
+                Ok(Ok(stream)) => (Some(listener), Wire::new(Stream::Accepted(Box::new(stream)))),
+                Ok(Err(error)) => {
+                    place.handshake_failed(&error);
+                    return None;
                 }
-                Ok(Err(error)) => place.handshake_failed(&error),
-                Err(_) => place.ends(Ending::HandshakeTimeout, None),
+                Err(_) => {
+                    place.ends(Ending::HandshakeTimeout, None);
+                    return None;
+                }
             }
         }
-    }
+    };
+    let is_http2 = match &wire.stream {
+        Stream::Accepted(stream) => {
+            let session = stream.get_ref().1;
+            place.shook_hands(session);
+            session.alpn_protocol() == Some(b"h2")
+        }
+        _ => match timeout(bounds.header_time, has_preface(&mut wire)).await {
+            Ok(Ok(is_http2)) => is_http2,
+            Ok(Err(error)) => {
+                place.ends(Ending::ClientGone, Some(&error.kind()));
+                return None;
+            }
+            Err(_) => {
+                place.ends(Ending::HeaderTimeout, None);
+                return None;
+            }
+        },
+    };
+    let tie = Tie::new(client, local, listener, place, is_http2, &home.options.trusted, &home.clock);
+    Some((Rc::new(tie), wire, is_http2))
 }
 
-/// Reads until it is known whether this is HTTP/2 by prior knowledge. What was read is given back to be read again.
-async fn first_bytes(mut stream: TcpStream) -> io::Result<(Rewound<TcpStream>, bool)> {
-    let mut read = Vec::with_capacity(FIRST_READ);
+/// Reads until it is known whether this is HTTP/2 by prior knowledge.
+async fn has_preface(wire: &mut Wire) -> io::Result<bool> {
     loop {
-        if stream.read_buf(&mut read).await? == 0 {
+        if poll_fn(|context| wire.poll_fill(context)).await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let known = read.len().min(PREFACE.len());
-        if read[..known] != PREFACE[..known] {
-            return Ok((Rewound::new(read, stream), false));
+        let known = wire.rest.len().min(PREFACE.len());
+        if wire.rest[..known] != PREFACE[..known] {
+            return Ok(false);
         }
         if known == PREFACE.len() {
-            return Ok((Rewound::new(read, stream), true));
+            return Ok(true);
         }
     }
 }
 
-async fn welcome<S, F>(home: Rc<Home>, mut tie: Tie, stream: S, is_http2: bool, answers: impl Answers<F>)
+async fn welcome_http1<F>(home: Rc<Home>, tie: Rc<Tie>, wire: Wire, answers: impl Answers<F>)
 where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     F: Future<Output = Response<Body>> + 'static,
 {
-    if is_http2 {
-        tie.speaks_http2();
-    }
-    let tie = Rc::new(tie);
     let seat = home.guests.seat(&tie);
-    let activity = Arc::clone(&tie.activity);
-    let (of_service, of_requests) = (Rc::clone(&home), Rc::clone(&tie));
-    let answer =
-        move |request, reply| answers(Rc::clone(&of_service), Rc::clone(&of_requests), request, reply);
-    let bounds = home.kit.bounds();
-    if is_http2 {
-        let begin = move |request, reply: Rc<Reply>| {
-            let answer = answer(request, Some(Rc::clone(&reply)));
-            tokio::task::spawn_local(h2::answer(answer, reply));
-        };
-        let connection = h2::Connection::new(Watched::http2(stream, activity), &bounds, begin);
-        attend(connection, h2::Connection::end, Tie::broke, &tie, &bounds).await;
-    } else {
-        let io = TokioIo::new(Watched::http1(stream, activity, home.options.reasons));
-        let service = service_fn(move |request: Request<hyper::body::Incoming>| {
-            let answer = answer(request.map(Incoming::Http1), None);
-            async move { Ok::<Response<Body>, Infallible>(answer.await) }
-        });
-        let connection = http1_builder(&bounds).serve_connection(io, service).with_upgrades();
-        attend(connection, http1::UpgradeableConnection::graceful_shutdown, Tie::failed, &tie, &bounds).await;
-    }
+    let connection = Http1::new(wire, &tie.activity);
+    let answer = |request| {
+        let reply = Reply::Http1(Rc::clone(&connection));
+        answers(Rc::clone(&home), Rc::clone(&tie), request, reply)
+    };
+    let served = pin!(h1::serve(&home, &tie, &connection, answer));
+    attend(served, |_| (), Tie::broke, &tie, &home.kit.bounds()).await;
     drop(seat);
 }
 
-fn http1_builder(bounds: &Bounds) -> http1::Builder {
-    let mut builder = http1::Builder::new();
-    // For as many as it has room for at hand hyper must not be told.
-    if bounds.header_count != HEADERS_AT_HAND {
-        builder.max_headers(bounds.header_count);
-    }
-    builder
-        .max_header_size(bounds.header_size)
-        .max_buf_size(bounds.header_size.max(64 * 1024))
-        // The watch over the connection does it, with one timer for all requests.
-        .header_read_timeout(None);
-    builder
+async fn welcome_http2<F>(home: Rc<Home>, tie: Rc<Tie>, wire: Wire, answers: impl Answers<F>)
+where
+    F: Future<Output = Response<Body>> + 'static,
+{
+    let seat = home.guests.seat(&tie);
+    let bounds = home.kit.bounds();
+    let stall_time = bounds.idle_time;
+    let (of_service, of_requests) = (Rc::clone(&home), Rc::clone(&tie));
+    let begin = move |request, reply: Rc<h2::Reply>| {
+        let (home, tie) = (Rc::clone(&of_service), Rc::clone(&of_requests));
+        let clock = Rc::clone(&home.clock);
+        // Boxed, because the runtime moves what it is given several times.
+        tokio::task::spawn_local(Box::pin(async move {
+            let answering = pin!(answers(home, tie, request, Reply::Http2(Rc::clone(&reply))));
+            h2::answer(answering, &reply, &clock, stall_time).await;
+        }));
+    };
+    let stream = Watched { wire, activity: Rc::clone(&tie.activity) };
+    let connection = pin!(h2::Connection::new(stream, &bounds, begin));
+    attend(connection, h2::Connection::end, Tie::broke, &tie, &bounds).await;
+    drop(seat);
 }
 
 /// Lets the connection be served until it ends, is told to, or is overdue.
 async fn attend<C, E>(
-    connection: C,
+    mut connection: Pin<&mut C>,
     end: impl Fn(Pin<&mut C>),
-    failed: impl Fn(&Tie, &E),
+    broke: impl Fn(&Tie, &E),
     tie: &Tie,
     bounds: &Bounds,
 ) where
     C: Future<Output = Result<(), E>>,
 {
-    let mut connection = pin!(connection);
     let mut alarm = pin!(sleep_until(tie.deadline(bounds).into()));
     let mut is_ending = false;
-    loop {
-        tokio::select! {
-            biased;
-            result = connection.as_mut() => {
+    poll_fn(|context| {
+        loop {
+            if let Poll::Ready(result) = connection.as_mut().poll(context) {
                 if let Err(error) = result {
-                    failed(tie, &error);
+                    broke(tie, &error);
                 }
-                return;
+                return Poll::Ready(());
             }
-            () = tie.told(), if !is_ending => {
+            if !is_ending && tie.is_ending() {
                 is_ending = true;
                 end(connection.as_mut());
                 alarm.as_mut().reset(tie.deadline(bounds).into());
+                continue;
             }
-            () = alarm.as_mut() => match tie.overdue(Instant::now(), bounds) {
-                None => alarm.as_mut().reset(tie.deadline(bounds).into()),
-                Some(Overdue::Idle) => {
-                    tie.end(Instant::now() + bounds.header_time, Ending::Done);
+            tie.watch(context);
+            if alarm.as_mut().poll(context).is_pending() {
+                return Poll::Pending;
+            }
+            match tie.overdue(Instant::now(), bounds) {
+                None => {}
+                Some(Overdue::Idle) => tie.end(Instant::now() + bounds.header_time, Ending::Done),
+                Some(Overdue::Over(ending)) => {
+                    tie.place.ends(ending, None);
+                    return Poll::Ready(());
                 }
-                Some(Overdue::Over(ending)) => return tie.place.ends(ending, None),
-            },
+            }
+            alarm.as_mut().reset(tie.deadline(bounds).into());
         }
-    }
+    })
+    .await;
 }

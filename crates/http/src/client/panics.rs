@@ -48,12 +48,7 @@ impl HttpWorker for FragileWorker {
 }
 
 /// All that a request may hold is held when it panics: its connection to a backend, the answer, its body.
-async fn answer(
-    home: Rc<Home>,
-    tie: Rc<Tie>,
-    request: Request<Incoming>,
-    reply: Option<Rc<Reply>>,
-) -> Response<Body> {
+async fn answer(home: Rc<Home>, tie: Rc<Tie>, request: Request<Incoming>, reply: Reply) -> Response<Body> {
     let path = request.uri().path().to_owned();
     let answer = exchange::serve(home, tie, request, reply).await;
     assert_ne!(path, "/panic", "as the test wants it");

@@ -1,17 +1,18 @@
 //! What is known of one client's connection, shared by all its requests, and how long it may go on.
 
-use std::cell::Cell;
-use std::error::Error;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use tidegate_plan::{Expects, ListenerHandle, Transport};
 use tidegate_proxy::{Bounds, ConnectionPlace, Ending, Snapshot};
-use tokio::sync::Notify;
 
-use super::watched::Activity;
+use super::activity::Activity;
+use crate::clock::Clock;
 use crate::forwarded;
 use crate::networks::Networks;
 
@@ -24,7 +25,8 @@ pub(crate) struct Tie {
     pub(crate) server_name: Option<Box<str>>,
     pub(crate) place: ConnectionPlace,
     pub(crate) forwarded: forwarded::Client,
-    pub(crate) activity: Arc<Activity>,
+    pub(crate) activity: Rc<Activity>,
+    clock: Rc<Clock>,
     /// HTTP/2 has bytes that belong to no request, so that these say nothing of one.
     is_http2: bool,
     /// Requests under way.
@@ -34,7 +36,8 @@ pub(crate) struct Tie {
     idle: Cell<Instant>,
     /// When it must be over, and why.
     end: Cell<Option<(Instant, Ending)>>,
-    told: Notify,
+    /// Whoever is to be woken when that is said.
+    watch: RefCell<Option<Waker>>,
 }
 
 /// What a connection is at, and since when.
@@ -62,7 +65,9 @@ impl Tie {
         local: SocketAddr,
         listener: Option<ListenerHandle>,
         place: ConnectionPlace,
+        is_http2: bool,
         trusted: &Networks,
+        clock: &Rc<Clock>,
     ) -> Self {
         Self {
             forwarded: forwarded::Client::new(client, local, listener.is_some(), trusted),
@@ -71,19 +76,15 @@ impl Tie {
             listener,
             server_name: place.server_name(),
             place,
-            activity: Activity::new(),
-            is_http2: false,
+            activity: Activity::new(clock),
+            clock: Rc::clone(clock),
+            is_http2,
             requests: Cell::new(0),
             had_requests: Cell::new(false),
-            idle: Cell::new(Instant::now()),
+            idle: Cell::new(clock.now()),
             end: Cell::new(None),
-            told: Notify::new(),
+            watch: RefCell::new(None),
         }
-    }
-
-    /// It turned out to be HTTP/2.
-    pub(super) fn speaks_http2(&mut self) {
-        self.is_http2 = true;
     }
 
     pub(crate) fn is_https(&self) -> bool {
@@ -93,13 +94,12 @@ impl Tie {
     pub(crate) fn request_began(&self) {
         self.requests.set(self.requests.get() + 1);
         self.had_requests.set(true);
-        self.activity.request_began();
     }
 
     pub(crate) fn request_ended(&self) {
         self.requests.set(self.requests.get().saturating_sub(1));
         if self.requests.get() == 0 {
-            self.idle.set(Instant::now());
+            self.idle.set(self.clock.now());
             self.activity.requests_ended();
         }
     }
@@ -120,12 +120,19 @@ impl Tie {
     pub(crate) fn end(&self, deadline: Instant, ending: Ending) {
         if self.end.get().is_none_or(|(other, _)| deadline < other) {
             self.end.set(Some((deadline, ending)));
-            self.told.notify_one();
+            if let Some(watch) = self.watch.take() {
+                watch.wake();
+            }
         }
     }
 
     pub(crate) fn is_ending(&self) -> bool {
         self.end.get().is_some()
+    }
+
+    /// Why it must be over by now.
+    pub(crate) fn ended(&self) -> Option<Ending> {
+        self.end.get().filter(|(deadline, _)| *deadline <= Instant::now()).map(|(_, ending)| ending)
     }
 
     /// Waits for the moment at which it must be over, whatever is under way.
@@ -144,8 +151,12 @@ impl Tie {
         }
     }
 
-    pub(super) async fn told(&self) {
-        self.told.notified().await;
+    /// Has the task woken when it [is to end](Self::end).
+    pub(super) fn watch(&self, context: &Context<'_>) {
+        let mut watch = self.watch.borrow_mut();
+        if watch.as_ref().is_none_or(|known| !known.will_wake(context.waker())) {
+            *watch = Some(context.waker().clone());
+        }
     }
 
     /// When it must be looked at, if nothing happens before.
@@ -200,31 +211,10 @@ impl Tie {
         now.refuse.is_none() && rules(then) == rules(now)
     }
 
-    /// The connection broke. What became of its requests they say themselves, but for one that the parser refused: it
-    /// was answered by the parser and is known to nobody else.
-    pub(super) fn failed(&self, error: &hyper::Error) {
-        let cause: &dyn fmt::Display = match error.source() {
-            Some(cause) => &cause.to_string(),
-            None => error,
-        };
-        let answered = self.activity.refused();
-        if error.is_parse_too_large() {
-            self.place.refuses(Ending::RequestTooLarge, answered.unwrap_or(TOO_LARGE), cause);
-        } else if error.is_parse() {
-            self.place.refuses(Ending::RequestInvalid, answered.unwrap_or(BAD_REQUEST), cause);
-        } else {
-            self.broke(cause);
-        }
-    }
-
-    /// The same where nothing is answered but requests.
+    /// The connection broke. What became of its requests they say themselves.
     pub(super) fn broke(&self, cause: &(impl fmt::Display + ?Sized)) {
         if !self.had_requests.get() {
             self.place.ends(Ending::ClientGone, Some(&cause.to_string()));
         }
     }
 }
-
-/// What the parser answers with, where nobody saw it.
-const BAD_REQUEST: u16 = 400;
-const TOO_LARGE: u16 = 431;

@@ -13,7 +13,6 @@ use tokio::time::timeout;
 
 use super::Exchange;
 use super::failure::Failure;
-use super::forward::outgoing;
 use crate::auth::{
     AuthFailure, Changes, Circumstances, Decision, grpc_request, grpc_verdict, http_request, http_verdict,
 };
@@ -113,9 +112,8 @@ async fn call(
     let reached = reached.map_err(|unsent| unreachable(unsent.detail))?;
     let (parts, body) = request.into_parts();
     let upload = if body.is_empty() { Upload::Empty } else { Upload::Bytes(body) };
-    let request = outgoing(parts, to, reached.lease.address, upload);
-    let sent = reached.line.send(request).await;
-    let (response, hold) = sent.map_err(|unsent| unreachable(unsent.detail))?;
+    let sent = reached.line.send((&parts).into(), to, reached.lease.address, upload, |_, _| ()).await;
+    let (response, _hold) = sent.map_err(|unsent| unreachable(unsent.detail))?;
     let (head, mut incoming) = response.into_parts();
     let (mut all, mut trailers) = (BytesMut::new(), None);
     while let Some(frame) = incoming.frame().await {
@@ -126,6 +124,6 @@ async fn call(
             Err(frame) => trailers = frame.into_trailers().ok(),
         }
     }
-    hold.release();
+    incoming.release();
     Ok((head, all.freeze(), trailers))
 }

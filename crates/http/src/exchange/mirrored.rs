@@ -9,7 +9,6 @@ use tidegate_plan::ListenerHandle;
 use tidegate_proxy::Ending;
 
 use super::Exchange;
-use super::forward::outgoing;
 use crate::body::{Source, Upload};
 use crate::engine::Home;
 use crate::mirror::Mirror;
@@ -44,14 +43,15 @@ pub(super) fn send(
         let _place = place;
         let sent = async {
             let reached = reach_any(&home, &to, client).await.ok()?;
-            let request = outgoing(copy, &to, reached.lease.address, upload);
-            let (response, hold) = reached.line.send(request).await.ok()?;
+            let endpoint = reached.lease.address;
+            let sent = reached.line.send((&copy).into(), &to, endpoint, upload, |_, _| ()).await;
+            let (response, _hold) = sent.ok()?;
             let mut body = response.into_body();
             // What a mirror answers is nobody's concern; read to its end, its connection can be used again.
             while let Some(frame) = body.frame().await {
                 frame.ok()?;
             }
-            hold.release();
+            body.release();
             Some(())
         };
         let _ = tokio::time::timeout(time, sent).await;

@@ -29,8 +29,7 @@ use crate::rules::Prepared;
 pub(crate) struct Exchange {
     pub(crate) home: Rc<Home>,
     pub(crate) tie: Rc<Tie>,
-    /// Of HTTP/2.
-    reply: Option<Rc<Reply>>,
+    reply: Reply,
     start: SystemTime,
     began: Instant,
     method: Method,
@@ -69,21 +68,16 @@ const MOST_EARLY: u32 = 16;
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 impl Exchange {
-    fn new(
-        home: Rc<Home>,
-        tie: Rc<Tie>,
-        parts: &Parts,
-        reply: Option<Rc<Reply>>,
-        is_tunnel: bool,
-    ) -> Rc<Self> {
+    fn new(home: Rc<Home>, tie: Rc<Tie>, parts: &Parts, reply: Reply, is_tunnel: bool) -> Rc<Self> {
         tie.request_began();
         let is_grpc = is_grpc(&parts.headers);
+        let began = Instant::now();
         Rc::new(Self {
+            start: home.clock.time_of_day(began),
+            began,
             home,
             tie,
             reply,
-            start: SystemTime::now(),
-            began: Instant::now(),
             method: parts.method.clone(),
             uri: parts.uri.clone(),
             version: parts.version,
@@ -115,6 +109,13 @@ impl Exchange {
         if self.ending.get().is_none() {
             self.ending.set(Some(ending));
             *self.detail.borrow_mut() = detail;
+        }
+    }
+
+    /// It goes wrong after all, with the last of the answer here and not there.
+    pub(crate) fn fails(&self, ending: Ending) {
+        if matches!(self.ending.get(), None | Some(Ending::Done)) {
+            self.ending.set(Some(ending));
         }
     }
 
@@ -172,10 +173,8 @@ impl Exchange {
             return;
         }
         self.early.set(self.early.get() + 1);
-        match &self.reply {
-            Some(reply) => reply.answer_early(status, headers),
-            None if self.version == Version::HTTP_11 => self.tie.activity.answer_early(status, &headers),
-            None => {}
+        if self.version > Version::HTTP_10 {
+            self.reply.answer_early(status, headers);
         }
     }
 
@@ -194,10 +193,12 @@ impl Exchange {
     }
 
     fn write_down<'a>(&'a self) {
-        let ending = self.ending.get().unwrap_or(if std::thread::panicking() {
-            Ending::Panicked
-        } else {
-            Ending::ClientReset
+        let ending = self.ending.get().unwrap_or_else(|| {
+            if std::thread::panicking() {
+                Ending::Panicked
+            } else {
+                self.tie.ended().unwrap_or(Ending::ClientReset)
+            }
         });
         let detail = self.detail.borrow();
         let backend = self.backend.borrow();

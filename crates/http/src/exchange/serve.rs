@@ -1,14 +1,14 @@
 //! The way of a request: checked, decided about, through the rule's filters to a backend, and its answer back.
 
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use bytes::Bytes;
-use http::header;
 use http::request::Parts;
-use http::{HeaderMap, Method, Request, Response, Version};
+use http::{HeaderMap, Request, Response, Version};
 use tidegate_plan::{ExternalAuth, Inbound, ListenerHandle, PathMatch, Reason, Rule, RuleHandle};
 use tidegate_proxy::{Backend, Ending, Lease};
 use tokio::time::timeout_at;
@@ -23,7 +23,7 @@ use crate::client::{Reply, Tie};
 use crate::engine::Home;
 use crate::filters::{Chain, Next, Passage, Step};
 use crate::hop;
-use crate::request::{self, Asked};
+use crate::request::{self, Asked, Outgoing};
 use crate::rules::{Extras, Prepared};
 use crate::session::Sessions;
 use crate::upstream::{Destination, Speaks};
@@ -32,13 +32,13 @@ use crate::upstream::{Destination, Speaks};
 pub(crate) async fn serve(
     home: Rc<Home>,
     tie: Rc<Tie>,
-    mut request: Request<Incoming>,
-    reply: Option<Rc<Reply>>,
+    request: Request<Incoming>,
+    reply: Reply,
 ) -> Response<Body> {
-    let tunnel = upgrade::Wish::of(&mut request, reply.as_deref());
-    let (parts, incoming) = request.into_parts();
+    let tunnel = upgrade::Wish::of(&request, &reply).map(Box::new);
+    let (mut parts, incoming) = request.into_parts();
     let exchange = Exchange::new(home, tie, &parts, reply, tunnel.is_some());
-    let answer = answer(&exchange, parts, incoming, tunnel).await;
+    let answer = answer(&exchange, &mut parts, incoming, tunnel).await;
     let mut response = answer.unwrap_or_else(|failure| failure.answer(&exchange));
     exchange.status.set(response.status().as_u16());
     if exchange.version >= Version::HTTP_2 {
@@ -65,40 +65,43 @@ impl Found<'_> {
     }
 }
 
+/// Futures within it that few requests need are boxed: all of it is moved when a request begins.
 async fn answer(
     exchange: &Rc<Exchange>,
-    mut parts: Parts,
+    parts: &mut Parts,
     mut incoming: Incoming,
-    tunnel: Option<upgrade::Wish>,
+    tunnel: Option<Box<upgrade::Wish>>,
 ) -> Result<Response<Body>, Failure> {
-    request::settle(&mut parts)?;
-    exchange.home.limits.check(&parts)?;
-    if matches!(parts.method, Method::GET | Method::HEAD) {
-        incoming.look().await;
+    request::settle(parts)?;
+    exchange.home.limits.check(parts)?;
+    if incoming.should_be_empty(&parts.method) {
+        Box::pin(incoming.look()).await.map_err(|_| Ending::ClientReset)?;
     }
     if let Some(tunnel) = &tunnel {
-        tunnel.settle(&mut parts);
+        tunnel.settle(parts);
     }
-    if let Some(proof) = proof(exchange, &parts) {
+    if let Some(proof) = proof(exchange, parts) {
         exchange.ends(Ending::Answered, None);
         return Ok(Response::new(Body::from(Bytes::from(proof.as_bytes().to_vec()))));
     }
-    let found = find(exchange, &parts)?;
+    let found = find(exchange, parts)?;
     if !exchange.tie.was_let_in_by(found.listener) {
         // Nobody may go on under rules for client certificates that are no longer those of the listener.
         exchange.tie.end(std::time::Instant::now() + exchange.home.kit.bounds().drain_time, Ending::Drained);
         return Err(Reason::Misdirected.into());
     }
     let (https, local) = (exchange.tie.is_https(), exchange.tie.local);
-    let mut passage = Passage::new(&parts, https, local, found.path());
+    let mut passage = Passage::new(parts, https, local, found.path());
     let mut grants = Vec::new();
     let deadline =
         found.prepared.request_time.map(|time| tokio::time::Instant::from_std(exchange.began + time));
-    let way = through(exchange, &found, parts, (&mut passage, &mut grants), incoming, tunnel);
-    let result = match deadline {
-        None => way.await,
-        Some(deadline) => {
-            timeout_at(deadline, way).await.unwrap_or_else(|_| Err(Ending::RequestTimeout.into()))
+    let result = {
+        let way = pin!(through(exchange, &found, parts, (&mut passage, &mut grants), incoming, tunnel));
+        match deadline {
+            None => way.await,
+            Some(deadline) => {
+                timeout_at(deadline, way).await.unwrap_or_else(|_| Err(Ending::RequestTimeout.into()))
+            }
         }
     };
     let mut response = result.unwrap_or_else(|failure| failure.answer(exchange));
@@ -146,10 +149,10 @@ fn find<'a>(exchange: &'a Exchange, parts: &Parts) -> Result<Found<'a>, Failure>
 async fn through(
     exchange: &Rc<Exchange>,
     found: &Found<'_>,
-    mut parts: Parts,
+    parts: &mut Parts,
     (passage, grants): (&mut Passage<'_>, &mut Vec<Changes>),
     incoming: Incoming,
-    tunnel: Option<upgrade::Wish>,
+    tunnel: Option<Box<upgrade::Wish>>,
 ) -> Result<Response<Body>, Failure> {
     let bounds = exchange.home.kit.bounds();
     let is_grpc = exchange.is_grpc || matches!(found.rule.rule(), Rule::Grpc(_));
@@ -157,22 +160,25 @@ async fn through(
     let body_time = if is_grpc { bounds.idle_time } else { bounds.body_time };
     let keep = if found.prepared.keeps_bodies { bounds.retry_size } else { 0 };
     let source = Source::new(incoming, exchange, keep, body_time);
+    // Whether somebody looks at the headers on the way.
+    let is_seen = found.prepared.has_filters || !found.listener.external_auth.is_empty() || tunnel.is_some();
     hop::strip_request(&mut parts.headers);
-    exchange.tie.forwarded.announce(&mut parts.headers);
-    // The client is told to go on when the backend wants its body.
-    parts.headers.remove(header::EXPECT);
+    let announced = if is_seen { None } else { exchange.tie.forwarded.announced(&parts.headers) };
+    if announced.is_none() {
+        exchange.tie.forwarded.announce(&mut parts.headers);
+    }
     parts.extensions.clear();
 
     let mut way = Way { exchange, found, parts, passage, grants, source: source.as_ref() };
     for auth in &found.listener.external_auth {
-        if let Some(answer) = way.authorize(auth).await? {
+        if let Some(answer) = Box::pin(way.authorize(auth)).await? {
             return Ok(answer);
         }
     }
     if let Some(answer) = way.filter(&found.prepared.chain).await? {
         return Ok(answer);
     }
-    let chosen = choose(exchange, found, &way.parts, is_grpc && tunnel.is_none())?;
+    let chosen = choose(exchange, found, way.parts, is_grpc && tunnel.is_none())?;
     let chain = found.prepared.backends.get(chosen.index);
     if let Some(chain) = chain.filter(|chain| !chain.is_empty())
         && let Some(answer) = way.filter(chain).await?
@@ -186,12 +192,13 @@ async fn through(
         (sessions, Arc::clone(&to.backend), before)
     });
     let mut response = match tunnel {
-        Some(tunnel) => upgrade::forward(exchange, to, parts, tunnel).await?,
+        Some(tunnel) => Box::pin(upgrade::forward(exchange, to, parts, *tunnel)).await?,
         None => {
             let budget = extras.as_ref().and_then(|extras| extras.budget.as_deref());
             let chains = [chain, Some(&found.prepared.chain)];
             let aim = Aim { to, session, prepared: found.prepared, budget, chains, passage };
-            forward(exchange, aim, parts, source.as_ref()).await?
+            let request = Outgoing { head: parts, announced: announced.as_deref() };
+            forward(exchange, aim, request, source.as_ref()).await?
         }
     };
     if let (Some((sessions, backend, before)), Some(served)) = (kept, exchange.endpoint.get()) {
@@ -226,7 +233,7 @@ fn remember(
 struct Way<'a, 'p> {
     exchange: &'a Rc<Exchange>,
     found: &'a Found<'a>,
-    parts: Parts,
+    parts: &'a mut Parts,
     passage: &'a mut Passage<'p>,
     grants: &'a mut Vec<Changes>,
     source: Option<&'a Rc<Source>>,
@@ -236,7 +243,7 @@ impl Way<'_, '_> {
     /// One chain of filters. An answer means that the request goes no further.
     async fn filter(&mut self, chain: &Chain) -> Result<Option<Response<Body>>, Failure> {
         for step in chain.steps() {
-            let next = step.on_request(&mut self.parts, self.passage);
+            let next = step.on_request(self.parts, self.passage);
             match next {
                 Next::On => {}
                 Next::Answer(answer) => {
@@ -246,10 +253,10 @@ impl Way<'_, '_> {
                     return Ok(Some(answer.map(Body::from)));
                 }
                 Next::Mirror(mirror) => {
-                    mirrored::send(self.exchange, self.found.listener, mirror, &self.parts, self.source);
+                    mirrored::send(self.exchange, self.found.listener, mirror, self.parts, self.source);
                 }
                 Next::Authorize(auth) => {
-                    if let Some(answer) = self.authorize(auth).await? {
+                    if let Some(answer) = Box::pin(self.authorize(auth)).await? {
                         return Ok(Some(answer));
                     }
                 }
@@ -261,7 +268,7 @@ impl Way<'_, '_> {
 
     async fn authorize(&mut self, auth: &ExternalAuth) -> Result<Option<Response<Body>>, Failure> {
         let listener = self.found.listener;
-        match authorize::ask(self.exchange, listener, auth, &mut self.parts, self.source).await? {
+        match authorize::ask(self.exchange, listener, auth, self.parts, self.source).await? {
             Permission::Granted(changes) => {
                 self.grants.push(changes);
                 Ok(None)

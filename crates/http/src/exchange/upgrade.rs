@@ -1,7 +1,7 @@
 //! Connections that go on as another protocol: WebSocket and its like, asked for by Upgrade over HTTP/1.1 or by
 //! extended CONNECT over HTTP/2, on either side.
 
-use std::net::SocketAddr;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -13,17 +13,17 @@ use http::header::{self, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode, Version};
 use http_body::Body as _;
-use hyper::upgrade::OnUpgrade;
 use tidegate_proxy::Ending;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::time::timeout;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::Exchange;
 use super::failure::Failure;
-use super::forward::outgoing;
 use crate::body::{Body, Download, Incoming, Upload};
 use crate::client::{Reply, Tunnel};
 use crate::hop;
+use crate::request::is_http2;
 use crate::tunnel::End;
 use crate::upstream::{Destination, Reached, Speaks, reach_any};
 
@@ -37,14 +37,14 @@ pub(super) struct Wish {
 
 /// The client's end, once it was answered.
 enum Client {
-    Connection(OnUpgrade),
+    Connection(oneshot::Receiver<End>),
     Stream(Tunnel),
 }
 
 impl Client {
     async fn end(self) -> Option<End> {
         match self {
-            Self::Connection(upgrade) => upgrade.await.ok().map(End::connection),
+            Self::Connection(end) => end.await.ok(),
             Self::Stream(Tunnel { frames, out }) => Some(End::stream(frames, out.await.ok()?)),
         }
     }
@@ -60,25 +60,25 @@ const LOOK: Duration = Duration::from_millis(500);
 const BUFFER: usize = 16 * 1024;
 
 impl Wish {
-    pub(super) fn of(request: &mut Request<Incoming>, reply: Option<&Reply>) -> Option<Self> {
-        if let (Some(protocol), Some(reply)) = (request.extensions().get::<Protocol>(), reply) {
-            let protocol = HeaderValue::from_str(protocol.as_str()).ok()?;
-            return Some(Self { protocol, extended: true, client: Client::Stream(reply.tunnel()?) });
-        }
+    pub(super) fn of(request: &Request<Incoming>, reply: &Reply) -> Option<Self> {
+        let connection = match reply {
+            Reply::Http1(connection) => connection,
+            Reply::Http2(reply) => {
+                let protocol = request.extensions().get::<Protocol>()?;
+                let protocol = HeaderValue::from_str(protocol.as_str()).ok()?;
+                return Some(Self { protocol, extended: true, client: Client::Stream(reply.tunnel()?) });
+            }
+        };
         let headers = request.headers();
         let protocol = headers.get(header::UPGRADE)?;
-        let asked = headers.get_all(header::CONNECTION).iter().any(|line| {
-            let tokens = line.as_bytes().split(|byte| *byte == b',');
-            tokens.into_iter().any(|token| token.trim_ascii().eq_ignore_ascii_case(b"upgrade"))
-        });
-        // HTTP/2 in the middle of HTTP/1.1 is no longer a thing, and what has a body cannot go on as something else
-        // before its end: the request is served as it is.
-        let is_plain = protocol.as_bytes().eq_ignore_ascii_case(b"h2c") || !request.body().is_end_stream();
+        let asked = headers.get_all(header::CONNECTION).iter().any(|line| hop::has_token(line, "upgrade"));
+        // What has a body cannot go on as something else before its end: the request is served as it is.
+        let is_plain = has_http2(protocol) || !request.body().is_end_stream();
         if !asked || is_plain {
             return None;
         }
         let protocol = protocol.clone();
-        Some(Self { protocol, extended: false, client: Client::Connection(hyper::upgrade::on(request)) })
+        Some(Self { protocol, extended: false, client: Client::Connection(connection.inherit()) })
     }
 
     /// Rules see the GET that it would be over HTTP/1.1.
@@ -89,21 +89,28 @@ impl Wish {
     }
 }
 
+/// Whether HTTP/2 is among the protocols that are offered: in the middle of HTTP/1.1 it is no longer a thing, and would
+/// carry requests past all rules. Wherever it stands, the backend would be free to take it.
+fn has_http2(offered: &HeaderValue) -> bool {
+    offered.as_bytes().split(|byte| *byte == b',').any(|protocol| is_http2(protocol.trim_ascii()))
+}
+
 pub(super) async fn forward(
     exchange: &Rc<Exchange>,
     mut to: Destination,
-    parts: Parts,
+    parts: &mut Parts,
     wish: Wish,
 ) -> Result<Response<Body>, Failure> {
     let client_key = parts.headers.get(KEY).cloned();
     let (Reached { lease, line }, extended) = reached(exchange, &mut to).await?;
     exchange.endpoint.set(Some(lease.address));
-    let request = if extended {
-        connect(parts, &to, lease.address, &wish)
+    if extended {
+        connect(parts, &wish);
     } else {
-        upgrade(exchange, parts, &to, lease.address, &wish)
-    };
-    let (mut response, mut hold) = line.send(request).await?;
+        upgrade(exchange, parts, &wish);
+    }
+    let (response, mut hold) =
+        line.send((&*parts).into(), &to, lease.address, Upload::Empty, |_, _| ()).await?;
     exchange.answered();
     let agreed = if extended { StatusCode::OK } else { StatusCode::SWITCHING_PROTOCOLS };
     if response.status() != agreed {
@@ -114,9 +121,13 @@ pub(super) async fn forward(
         let download = Download::new(incoming, hold, lease, exchange, None);
         return Ok(Response::from_parts(head, Body::Download(Box::new(download))));
     }
-    let upgrade = (!extended).then(|| hyper::upgrade::on(&mut response));
     let (head, incoming) = response.into_parts();
-    let stream = incoming.into_stream().zip(hold.take_out());
+    let backend = match &mut hold {
+        None => incoming.into_wire().map(|wire| End::connection(Rc::new(RefCell::new(wire)))),
+        Some(hold) => {
+            incoming.into_stream().zip(hold.take_out()).map(|(frames, out)| End::stream(frames, out))
+        }
+    };
     let mut answer = Response::new(Body::Empty);
     *answer.headers_mut() = head.headers;
     let agreed = hop::strip_response(answer.headers_mut());
@@ -131,15 +142,12 @@ pub(super) async fn forward(
         hop::ask_upgrade(answer.headers_mut(), agreed.unwrap_or(wish.protocol));
     }
     let exchange = Rc::clone(exchange);
+    // A connection over HTTP/1.1 gives up its own when it is handed over.
+    let seat = exchange.home.guests.seat(&exchange.tie);
     tokio::task::spawn_local(async move {
-        let _held = (hold, lease);
-        let backend = match upgrade {
-            Some(upgrade) => upgrade.await.ok().map(End::connection),
-            None => stream.map(|(frames, out)| End::stream(frames, out)),
-        };
+        let _held = (hold, lease, seat);
         if let (Some(client), Some(backend)) = (wish.client.end().await, backend) {
-            let time = exchange.home.kit.bounds().idle_time;
-            let ending = relay(&exchange, client, backend, time).await;
+            let ending = relay(&exchange, client, backend).await;
             exchange.ends(ending, None);
         }
     });
@@ -164,28 +172,19 @@ async fn reached(exchange: &Exchange, to: &mut Destination) -> Result<(Reached, 
 }
 
 /// Asks over HTTP/1.1.
-fn upgrade(
-    exchange: &Exchange,
-    mut parts: Parts,
-    to: &Destination,
-    endpoint: SocketAddr,
-    wish: &Wish,
-) -> Request<Upload> {
+fn upgrade(exchange: &Exchange, parts: &mut Parts, wish: &Wish) {
     if wish.extended && !parts.headers.contains_key(KEY) {
         parts.headers.insert(KEY, key(exchange));
     }
     hop::ask_upgrade(&mut parts.headers, wish.protocol.clone());
-    outgoing(parts, to, endpoint, Upload::Empty)
 }
 
 /// Asks over HTTP/2.
-fn connect(mut parts: Parts, to: &Destination, endpoint: SocketAddr, wish: &Wish) -> Request<Upload> {
+fn connect(parts: &mut Parts, wish: &Wish) {
     parts.headers.remove(KEY);
-    let mut request = outgoing(parts, to, endpoint, Upload::Empty);
-    *request.method_mut() = Method::CONNECT;
+    parts.method = Method::CONNECT;
     let protocol = String::from_utf8_lossy(wish.protocol.as_bytes());
-    request.extensions_mut().insert(Protocol::from(&*protocol));
-    request
+    parts.extensions.insert(Protocol::from(&*protocol));
 }
 
 /// What proves to a client of WebSocket that its key was read (RFC 6455 4.2.2).
@@ -221,17 +220,29 @@ async fn disallowed(exchange: &Exchange) {
 }
 
 /// Carries bytes both ways until both have ended, one breaks, nothing moves for too long, or the connection must end.
-async fn relay(exchange: &Exchange, client: End, backend: End, time: Duration) -> Ending {
+async fn relay(exchange: &Exchange, client: End, backend: End) -> Ending {
+    let bounds = exchange.home.kit.bounds();
+    let half_open_time = bounds.half_open_time.min(bounds.idle_time);
     let (mut from_client, mut to_client) = tokio::io::split(client);
     let (mut from_backend, mut to_backend) = tokio::io::split(backend);
-    let active = std::cell::Cell::new(tokio::time::Instant::now());
+    let active = Cell::new(Instant::now());
+    let is_half_open = Cell::new(false);
+    // Whether the other had ended before. A stream that is done is gone, and takes no end.
+    let one_ended = || {
+        active.set(Instant::now());
+        is_half_open.replace(true)
+    };
     let up = async {
         let mut buffer = vec![0; BUFFER];
         loop {
             match from_client.read(&mut buffer).await {
-                Ok(0) => return to_backend.shutdown().await.map_err(|_| Ending::BackendReset),
+                Ok(0) => {
+                    let was_half_open = one_ended();
+                    let ended = to_backend.shutdown().await;
+                    return if was_half_open { Ok(()) } else { ended.map_err(|_| Ending::BackendReset) };
+                }
                 Ok(count) => {
-                    active.set(tokio::time::Instant::now());
+                    active.set(Instant::now());
                     exchange.carried_up(count);
                     to_backend.write_all(&buffer[..count]).await.map_err(|_| Ending::BackendReset)?;
                     to_backend.flush().await.map_err(|_| Ending::BackendReset)?;
@@ -244,9 +255,13 @@ async fn relay(exchange: &Exchange, client: End, backend: End, time: Duration) -
         let mut buffer = vec![0; BUFFER];
         loop {
             match from_backend.read(&mut buffer).await {
-                Ok(0) => return to_client.shutdown().await.map_err(|_| Ending::ClientReset),
+                Ok(0) => {
+                    let was_half_open = one_ended();
+                    let ended = to_client.shutdown().await;
+                    return if was_half_open { Ok(()) } else { ended.map_err(|_| Ending::ClientReset) };
+                }
                 Ok(count) => {
-                    active.set(tokio::time::Instant::now());
+                    active.set(Instant::now());
                     exchange.carried_down(count);
                     to_client.write_all(&buffer[..count]).await.map_err(|_| Ending::ClientReset)?;
                     to_client.flush().await.map_err(|_| Ending::ClientReset)?;
@@ -257,11 +272,17 @@ async fn relay(exchange: &Exchange, client: End, backend: End, time: Duration) -
     };
     let quiet = async {
         loop {
-            let end = active.get() + time;
-            tokio::time::sleep_until(end).await;
-            if active.get() + time <= tokio::time::Instant::now() {
-                return;
+            let (time, ending) = if is_half_open.get() {
+                (half_open_time, Ending::HalfOpenTimeout)
+            } else {
+                (bounds.idle_time, Ending::IdleTimeout)
+            };
+            let (now, end) = (Instant::now(), active.get() + time);
+            if end <= now {
+                return ending;
             }
+            // Nobody tells when a side ends: it is looked at in time for what follows from that.
+            sleep_until(end.min(now + half_open_time)).await;
         }
     };
     tokio::select! {
@@ -269,7 +290,7 @@ async fn relay(exchange: &Exchange, client: End, backend: End, time: Duration) -
             Ok(_) => Ending::Upgraded,
             Err(ending) => ending,
         },
-        () = quiet => Ending::IdleTimeout,
+        ending = quiet => ending,
         ending = exchange.tie.must_end() => ending,
         () = disallowed(exchange) => Ending::Drained,
     }

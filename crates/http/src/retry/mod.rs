@@ -100,13 +100,6 @@ impl Retries {
         unavailable.then_some(Failure::Rejected)
     }
 
-    /// Whether a request that was given to a connection may come to be [asked again](Self::verdict). One that the
-    /// connection gave back does not count, and none over HTTP/2, where any may be rejected.
-    #[must_use]
-    pub fn may_repeat(&self, method: &Method, reused: bool) -> bool {
-        self.is_on() && (self.asked || reused && method.is_idempotent())
-    }
-
     /// `random` is any number, for the jitter. A budget is asked after this, not before.
     #[must_use]
     pub fn verdict(&self, failure: Failure, tried: &Tried<'_>, random: u64) -> Verdict {
@@ -228,28 +221,6 @@ mod tests {
         }
         let lost = Tried { body_kept: false, ..get };
         assert!(!is_again(&plain, status(500), &lost));
-    }
-
-    /// What is let go is not wanted back.
-    #[test]
-    fn a_request_that_cannot_be_repeated_is_not() {
-        let rules = [Retries::new(None), rule(&[], Some(0)), rule(&[500, 502], Some(2)), rule(&[], None)];
-        let mut let_go = 0;
-        for (retries, method, reused) in rules.iter().flat_map(|rule| {
-            let methods = [Method::GET, Method::POST].into_iter();
-            methods.flat_map(move |method| [true, false].map(|reused| (rule, method.clone(), reused)))
-        }) {
-            if retries.may_repeat(&method, reused) {
-                continue;
-            }
-            let_go += 1;
-            for failure in [Failure::Reset { reused }, Failure::Timeout, status(500), status(502)] {
-                let tried = Tried { others: true, ..tried(&method, 0) };
-                assert!(!is_again(retries, failure, &tried), "{retries:?} {failure:?} {method}");
-            }
-        }
-        // Three of those without a rule, and all where there are none.
-        assert_eq!(let_go, 3 + 4);
     }
 
     #[test]

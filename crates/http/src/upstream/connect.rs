@@ -7,8 +7,6 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
 use tidegate_plan::Reason;
 use tidegate_proxy::{Bounds, Ending, Lease, TlsTo};
 use tokio::net::TcpStream;
@@ -17,11 +15,12 @@ use tokio_rustls::TlsConnector;
 
 use super::h2::Connection;
 use super::pools::Pool;
-use super::stream::Stream;
 use super::{Destination, Line, Reached, Speaks, Unsent, h1};
-use crate::body::Upload;
-use crate::client::HEADERS_AT_HAND;
 use crate::engine::Home;
+use crate::wire::Stream;
+
+/// An answer may have as many headers as a request, and no fewer than these.
+const FEWEST_HEADERS: usize = 100;
 
 /// A third of the time for all is what one endpoint has, as long as there is another to ask.
 const SHARE: u32 = 3;
@@ -35,15 +34,15 @@ pub(crate) async fn reach(
     meant: Option<Lease>,
     tried: &mut Vec<SocketAddr>,
 ) -> Result<Reached, Unsent> {
-    let end = Instant::now() + home.kit.bounds().connect_time;
-    let Some(lease) = meant.or_else(|| home.kit.pick(&to.backend, client, tried)) else {
+    let Some(lease) = meant.or_else(|| home.kit.pick(&to.backend, client, tried, home.clock.now())) else {
         return Err(failure(Reason::NoEndpoints.into(), "no endpoint is left"));
     };
     let pool = home.pools.pool(to, lease.endpoint());
     if let Some(line) = existing(&pool, to.speaks).await {
         return Ok(Reached { lease, line });
     }
-    match made(home, to, &lease, pool, end).await {
+    // Boxed, since it is large and most requests do without.
+    match Box::pin(made(home, to, &lease, pool)).await {
         Ok(line) => Ok(Reached { lease, line }),
         Err(unsent) => {
             tried.push(lease.address);
@@ -68,12 +67,7 @@ pub(crate) async fn reach_any(home: &Home, to: &Destination, client: IpAddr) -> 
 
 async fn existing(pool: &Rc<Pool>, speaks: Speaks) -> Option<Line> {
     match speaks {
-        Speaks::Http1 => loop {
-            let mut line = pool.idle.take(pool)?;
-            if line.is_ready().await {
-                return Some(Line::Http1(line));
-            }
-        },
+        Speaks::Http1 => pool.idle.take(pool).await.map(Line::Http1),
         Speaks::Http2 => loop {
             if let Some(stream) = pool.shared.take() {
                 return Some(Line::Http2(stream));
@@ -105,15 +99,10 @@ impl Drop for Making {
     }
 }
 
-async fn made(
-    home: &Home,
-    to: &Destination,
-    lease: &Lease,
-    pool: Rc<Pool>,
-    end: Instant,
-) -> Result<Line, Unsent> {
+async fn made(home: &Home, to: &Destination, lease: &Lease, pool: Rc<Pool>) -> Result<Line, Unsent> {
     let _making = (to.speaks == Speaks::Http2).then(|| Making::new(&pool));
     let bounds = home.kit.bounds();
+    let end = Instant::now() + bounds.connect_time;
     home.kit.connecting();
     let deadline = end.min(Instant::now() + patience(&bounds, to));
     let stream = match timeout_at(deadline, TcpStream::connect(lease.address)).await {
@@ -132,11 +121,11 @@ async fn made(
     // Without it a request may leave later; nothing else depends on it.
     let _ = stream.set_nodelay(true);
     let stream = match &to.tls {
-        None => Stream::plain(stream),
+        None => Stream::Plain(stream),
         Some(tls) => match timeout_at(end, encrypted(tls, stream, to.speaks)).await {
             Ok(Ok(stream)) => {
                 home.kit.shook_hands(stream.get_ref().1);
-                Stream::tls(stream)
+                Stream::Connected(Box::new(stream))
             }
             Ok(Err(error)) => {
                 let words = tidegate_proxy::tls_words(&error);
@@ -147,10 +136,15 @@ async fn made(
             }
         },
     };
-    let broken = |error: &dyn std::error::Error| failure(Ending::BackendReset, &super::cause(error));
     match to.speaks {
-        Speaks::Http1 => http1_line(stream, pool, bounds.header_count).await.map_err(|error| broken(&error)),
-        Speaks::Http2 => http2_line(stream, &pool).await.map_err(|error| broken(&error)),
+        Speaks::Http1 => {
+            let line = h1::Line::new(stream, bounds.header_count.max(FEWEST_HEADERS));
+            Ok(Line::Http1(h1::Checkout::fresh(line, pool)))
+        }
+        Speaks::Http2 => {
+            let line = http2_line(stream, &pool, bounds.idle_time).await;
+            line.map_err(|error| failure(Ending::BackendReset, &super::cause(&error)))
+        }
     }
 }
 
@@ -176,23 +170,8 @@ async fn encrypted(
     Ok(stream)
 }
 
-async fn http1_line(stream: Stream, pool: Rc<Pool>, headers: usize) -> hyper::Result<Line> {
-    let mut builder = http1::Builder::new();
-    builder.max_buf_size(256 * 1024);
-    // As many as a request may have, and no fewer than hyper has room for at hand: for more it allocates with each
-    // answer.
-    if headers > HEADERS_AT_HAND {
-        builder.max_headers(headers);
-    }
-    let (sender, connection) = builder.handshake::<_, Upload>(TokioIo::new(stream)).await?;
-    tokio::task::spawn_local(connection.with_upgrades());
-    let mut line = h1::Checkout::fresh(sender, pool);
-    line.is_ready().await;
-    Ok(Line::Http1(line))
-}
-
-async fn http2_line(stream: Stream, pool: &Rc<Pool>) -> Result<Line, h2::Error> {
-    let connection = Connection::begin(stream).await?;
+async fn http2_line(stream: Stream, pool: &Rc<Pool>, stall_time: Duration) -> Result<Line, h2::Error> {
+    let connection = Connection::begin(stream, &pool.clock, stall_time).await?;
     let line = Line::Http2(super::h2::Stream::new(&connection));
     // One whose pool is closed is for this request alone.
     if !pool.is_closed() {
@@ -202,5 +181,5 @@ async fn http2_line(stream: Stream, pool: &Rc<Pool>) -> Result<Line, h2::Error> 
 }
 
 fn failure(ending: Ending, detail: &str) -> Unsent {
-    Unsent { ending, detail: detail.into(), request: None, was_used: false, rejected: false }
+    Unsent { ending, detail: detail.into(), is_whole: true, was_used: false, rejected: false }
 }

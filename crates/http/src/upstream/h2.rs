@@ -3,6 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
@@ -12,14 +13,19 @@ use bytes::Bytes;
 use h2::client::{Builder, SendRequest};
 use h2::{Ping, PingPong, SendStream};
 use http::header;
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, Version};
 use http_body::Body as _;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use super::stream;
+use super::Destination;
 use crate::body::{Incoming, Upload, pipe};
+use crate::clock::Clock;
+use crate::hop;
+use crate::request::Outgoing;
+use crate::wire;
 
 /// Those that are there, and who waits for one that is being made.
 #[derive(Default)]
@@ -35,6 +41,9 @@ pub(super) struct Connection {
     life: Rc<Life>,
     used: Cell<bool>,
     idle: Cell<Instant>,
+    clock: Rc<Clock>,
+    /// How long a request waits for the backend to take any of its body.
+    stall_time: Duration,
 }
 
 /// What the task of a connection has in common with those who use it.
@@ -59,7 +68,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Connection {
     /// Begins to speak HTTP/2.
-    pub(super) async fn begin(stream: stream::Stream) -> Result<Rc<Self>, h2::Error> {
+    pub(super) async fn begin(
+        stream: wire::Stream,
+        clock: &Rc<Clock>,
+        stall_time: Duration,
+    ) -> Result<Rc<Self>, h2::Error> {
         let mut builder = Builder::new();
         builder
             .enable_push(false)
@@ -80,7 +93,8 @@ impl Connection {
             }
             lived.is_over.set(true);
         });
-        Ok(Rc::new(Self { sender, life, used: Cell::new(false), idle: Cell::new(Instant::now()) }))
+        let (used, idle) = (Cell::new(false), Cell::new(clock.now()));
+        Ok(Rc::new(Self { sender, life, used, idle, clock: Rc::clone(clock), stall_time }))
     }
 
     fn is_over(&self) -> bool {
@@ -129,10 +143,11 @@ impl Drop for Uploading {
     }
 }
 
-/// Why there is no answer, and the request, where nothing of it was sent.
+/// Why there is no answer.
 pub(super) struct Unanswered {
     pub(super) error: h2::Error,
-    pub(super) request: Option<Box<Request<Upload>>>,
+    /// Nothing of the request was sent.
+    pub(super) is_whole: bool,
 }
 
 impl Stream {
@@ -157,49 +172,79 @@ impl Stream {
         self.out.take()
     }
 
-    /// Sends the request, and tells what comes before its answer, where somebody wants to know.
+    /// Sends the request, and tells what comes before its answer.
     pub(super) async fn send(
         &mut self,
-        request: Request<Upload>,
-        early: Option<impl Fn(StatusCode, HeaderMap)>,
+        outgoing: Outgoing<'_>,
+        to: &Destination,
+        endpoint: SocketAddr,
+        body: Upload,
+        mut early: impl FnMut(StatusCode, HeaderMap),
     ) -> Result<Response<Incoming>, Unanswered> {
         let mut sender = self.connection.sender.clone();
         if let Err(error) = poll_fn(|context| sender.poll_ready(context)).await {
             // It is going away, and takes nothing more.
             self.connection.life.is_over.set(true);
-            return Err(Unanswered { error, request: Some(Box::new(request)) });
+            return Err(Unanswered { error, is_whole: true });
         }
-        let (mut head, body) = request.into_parts();
+        let head = outgoing.head;
+        let mut request = translated(outgoing, to, endpoint);
         let is_tunnel = head.method == Method::CONNECT;
         let is_whole = body.is_end_stream();
         if let Some(length) = body.size_hint().exact()
             && (length > 0 || has_body(&head.method))
         {
-            head.headers.entry(header::CONTENT_LENGTH).or_insert_with(|| length.into());
+            request.headers_mut().entry(header::CONTENT_LENGTH).or_insert_with(|| length.into());
         }
-        let unanswered = |error| Unanswered { error, request: None };
-        let sent = sender.send_request(Request::from_parts(head, ()), is_whole && !is_tunnel);
+        let unanswered = |error| Unanswered { error, is_whole: false };
+        let sent = sender.send_request(request, is_whole && !is_tunnel);
         let (mut answer, out) = sent.map_err(unanswered)?;
         if is_tunnel {
             self.out = Some(out);
         } else if !is_whole {
-            self.upload = started(pipe(body, out)).await.map(Uploading);
+            self.upload = started(pipe(body, out, self.connection.stall_time)).await.map(Uploading);
         }
         let answer = poll_fn(|context| {
-            if let Some(early) = &early {
-                while let Poll::Ready(Some(Ok(said))) = answer.poll_informational(context) {
-                    let (head, ()) = said.into_parts();
-                    if head.status != StatusCode::CONTINUE {
-                        early(head.status, head.headers);
-                    }
+            while let Poll::Ready(Some(Ok(said))) = answer.poll_informational(context) {
+                let (head, ()) = said.into_parts();
+                // HTTP/2 has no upgrades, and a client of HTTP/1.1 would take it for one.
+                if !matches!(head.status, StatusCode::CONTINUE | StatusCode::SWITCHING_PROTOCOLS) {
+                    early(head.status, head.headers);
                 }
             }
             Pin::new(&mut answer).poll(context)
         });
-        let (head, frames) = answer.await.map_err(unanswered)?.into_parts();
+        let (mut head, frames) = answer.await.map_err(unanswered)?.into_parts();
         let incoming = Incoming::http2(frames, &head.headers);
+        let is_repeated = head.headers.get_all(header::CONTENT_LENGTH).iter().nth(1).is_some();
+        if is_repeated && incoming.size_hint().exact().is_some() {
+            hop::settle_length(&mut head.headers);
+        }
         Ok(Response::from_parts(head, incoming))
     }
+}
+
+/// The request in the words of HTTP/2.
+fn translated(outgoing: Outgoing<'_>, to: &Destination, endpoint: SocketAddr) -> Request<()> {
+    let head = outgoing.head;
+    let mut request = Request::new(());
+    *request.version_mut() = Version::HTTP_2;
+    *request.method_mut() = head.method.clone();
+    *request.headers_mut() = head.headers.clone();
+    *request.extensions_mut() = head.extensions.clone();
+    hop::detach(request.headers_mut());
+    outgoing.announced.inspect(|announced| announced.set(request.headers_mut()));
+    let host = request.headers_mut().remove(header::HOST);
+    let authority = host.and_then(|host| Authority::try_from(host.as_bytes()).ok());
+    let mut uri = http::uri::Parts::default();
+    uri.scheme = Some(if to.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP });
+    uri.authority = authority.or_else(|| Authority::try_from(endpoint.to_string()).ok());
+    let path = head.uri.path_and_query().cloned();
+    uri.path_and_query = Some(path.unwrap_or(PathAndQuery::from_static("/")));
+    if let Ok(uri) = Uri::from_parts(uri) {
+        *request.uri_mut() = uri;
+    }
+    request
 }
 
 /// Methods whose requests say so where they have no body.
@@ -218,7 +263,7 @@ impl Drop for Stream {
     fn drop(&mut self) {
         let life = &self.connection.life;
         life.active.set(life.active.get() - 1);
-        self.connection.idle.set(Instant::now());
+        self.connection.idle.set(self.connection.clock.now());
     }
 }
 

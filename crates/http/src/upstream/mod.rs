@@ -4,21 +4,22 @@
 mod connect;
 mod h1;
 mod h2;
-mod heard;
 mod pools;
-mod stream;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use ::h2::SendStream;
 use bytes::Bytes;
-use http::{HeaderMap, Request, Response, StatusCode};
+use http::{HeaderMap, Response, StatusCode, header};
 use tidegate_plan::{ObjectName, Protocol};
 use tidegate_proxy::{Backend, Ending, Lease, TlsTo};
 
 pub(crate) use self::connect::{reach, reach_any};
+pub(crate) use self::h1::Checkout;
 pub(crate) use self::pools::Pools;
 use crate::body::{Incoming, Upload};
+use crate::request::Outgoing;
 
 /// Where a request is to go, apart from which endpoint it is.
 #[derive(Clone, Debug)]
@@ -45,20 +46,23 @@ impl Speaks {
 
 /// A connection that takes one request.
 pub(crate) enum Line {
-    Http1(h1::Checkout),
+    Http1(Checkout),
     Http2(h2::Stream),
 }
 
-/// What must be held while an answer is read: the connection is free for another request when it is at its end.
-pub(crate) struct Hold(Line);
+/// What must be held while an answer is read.
+pub(crate) struct Hold(h2::Stream);
+
+/// An answer, and what must be held while it is read.
+pub(crate) type Answered = (Response<Incoming>, Option<Hold>);
 
 /// Why there is no answer.
 #[derive(Debug)]
 pub(crate) struct Unsent {
     pub(crate) ending: Ending,
     pub(crate) detail: Box<str>,
-    /// The request, where nothing of it was sent.
-    pub(crate) request: Option<Box<Request<Upload>>>,
+    /// Nothing of the request was sent.
+    pub(crate) is_whole: bool,
     /// The connection was used before: its end may have crossed the request.
     pub(crate) was_used: bool,
     /// The backend said that it has not looked at it.
@@ -82,63 +86,51 @@ impl Line {
         }
     }
 
-    pub(crate) async fn send(self, request: Request<Upload>) -> Result<(Response<Incoming>, Hold), Unsent> {
-        self.send_and_hear(request, None::<fn(StatusCode, HeaderMap)>).await
-    }
-
-    /// The same where somebody wants to know what the backend says before its answer.
-    pub(crate) async fn send_hearing(
+    /// Sends a request to the endpoint and waits for its answer. `early` is told what comes before that.
+    pub(crate) async fn send(
         self,
-        request: Request<Upload>,
-        early: impl Fn(StatusCode, HeaderMap),
-    ) -> Result<(Response<Incoming>, Hold), Unsent> {
-        self.send_and_hear(request, Some(early)).await
-    }
-
-    async fn send_and_hear(
-        self,
-        request: Request<Upload>,
-        early: Option<impl Fn(StatusCode, HeaderMap)>,
-    ) -> Result<(Response<Incoming>, Hold), Unsent> {
+        request: Outgoing<'_>,
+        to: &Destination,
+        endpoint: SocketAddr,
+        upload: Upload,
+        early: impl FnMut(StatusCode, HeaderMap),
+    ) -> Result<Answered, Unsent> {
         let was_used = self.was_used();
         match self {
-            Self::Http1(mut line) => match line.send(request, early).await {
-                Ok(response) => Ok((response.map(Incoming::Http1), Hold(Self::Http1(line)))),
-                Err(mut error) => {
-                    let request = error.take_message().map(Box::new);
-                    let error = error.into_error();
-                    let is_invalid = error.is_parse() || error.is_parse_too_large();
-                    let ending = if is_invalid { Ending::BackendInvalid } else { Ending::BackendReset };
-                    let detail = cause(&error).into();
-                    Err(Unsent { ending, detail, request, was_used, rejected: false })
+            Self::Http1(mut line) => match line.send(request, endpoint, upload, early).await {
+                Ok(parts) if parts.status == StatusCode::SWITCHING_PROTOCOLS && !asks_upgrade(request) => {
+                    let (ending, detail) =
+                        (Ending::BackendInvalid, "an upgrade that nobody asked for".into());
+                    Err(Unsent { ending, detail, is_whole: false, was_used, rejected: false })
+                }
+                Ok(parts) => Ok((Response::from_parts(parts, Incoming::Backend(line)), None)),
+                Err(error) => {
+                    let ending =
+                        if error.is_invalid() { Ending::BackendInvalid } else { Ending::BackendReset };
+                    let (detail, is_whole) = (error.to_string().into(), !line.has_begun());
+                    Err(Unsent { ending, detail, is_whole, was_used, rejected: false })
                 }
             },
-            Self::Http2(mut line) => match line.send(request, early).await {
-                Ok(response) => Ok((response, Hold(Self::Http2(line)))),
-                Err(h2::Unanswered { error, request }) => {
+            Self::Http2(mut line) => match Box::pin(line.send(request, to, endpoint, upload, early)).await {
+                Ok(response) => Ok((response, Some(Hold(line)))),
+                Err(h2::Unanswered { error, is_whole }) => {
                     let (detail, rejected) = (cause(&error).into(), is_rejection(&error));
-                    Err(Unsent { ending: Ending::BackendReset, detail, request, was_used, rejected })
+                    Err(Unsent { ending: Ending::BackendReset, detail, is_whole, was_used, rejected })
                 }
             },
         }
     }
 }
 
+/// Whether another protocol may be the answer. What comes behind it would be the client's to read, past all rules.
+fn asks_upgrade(request: Outgoing<'_>) -> bool {
+    request.head.headers.contains_key(header::UPGRADE)
+}
+
 impl Hold {
     /// The way out of a tunnel that is a stream among others.
     pub(crate) fn take_out(&mut self) -> Option<SendStream<Bytes>> {
-        match &mut self.0 {
-            Line::Http1(_) => None,
-            Line::Http2(line) => line.take_out(),
-        }
-    }
-
-    /// The answer was read to its end, and the request sent to its own.
-    pub(crate) fn release(self) {
-        // A stream of HTTP/2 gives itself back.
-        if let Line::Http1(line) = self.0 {
-            line.release();
-        }
+        self.0.take_out()
     }
 }
 

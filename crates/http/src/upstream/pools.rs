@@ -1,7 +1,6 @@
 //! Pools of connections, one for each (endpoint, TLS, protocol) on each worker.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -10,14 +9,19 @@ use tidegate_plan::{BackendId, ObjectName};
 use tidegate_proxy::{Bounds, Endpoint, Snapshot, TlsTo};
 
 use super::{Destination, Speaks, h1, h2};
+use crate::clock::Clock;
+use crate::flush::Flushes;
+use crate::rules::PointerMap;
 
 pub(crate) struct Pools {
-    all: RefCell<HashMap<Key, Rc<Pool>>>,
+    all: RefCell<PointerMap<Key, Rc<Pool>>>,
     most_idle: usize,
     time: Duration,
     /// The snapshot that they were last held against.
     seen: RefCell<Weak<Snapshot>>,
     tended: Cell<Instant>,
+    clock: Rc<Clock>,
+    flushes: Rc<Flushes>,
 }
 
 /// What connections must have in common. A pool holds what the addresses stand for, so that they stand for nothing
@@ -38,19 +42,23 @@ pub(super) struct Pool {
     pub(super) shared: h2::Shared,
     pub(super) most_idle: usize,
     closed: Cell<bool>,
+    pub(super) clock: Rc<Clock>,
+    pub(super) flushes: Rc<Flushes>,
 }
 
 /// How often idle connections are looked at.
 const TENDED: Duration = Duration::from_secs(1);
 
 impl Pools {
-    pub(crate) fn new(bounds: &Bounds) -> Self {
+    pub(crate) fn new(bounds: &Bounds, clock: &Rc<Clock>, flushes: &Rc<Flushes>) -> Self {
         Self {
+            clock: Rc::clone(clock),
+            flushes: Rc::clone(flushes),
             all: RefCell::default(),
             most_idle: bounds.idle_upstream,
             time: bounds.idle_upstream_time,
             seen: RefCell::default(),
-            tended: Cell::new(Instant::now()),
+            tended: Cell::new(clock.now()),
         }
     }
 
@@ -71,6 +79,8 @@ impl Pools {
                 shared: h2::Shared::default(),
                 most_idle: self.most_idle,
                 closed: Cell::new(false),
+                clock: Rc::clone(&self.clock),
+                flushes: Rc::clone(&self.flushes),
             })
         });
         Rc::clone(pool)

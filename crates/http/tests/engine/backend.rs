@@ -1,9 +1,10 @@
 //! Backends: hyper on a thread of its own, which says what it was asked.
 
 use std::convert::Infallible;
+use std::io::{BufRead, BufReader, Write};
 use std::net::Ipv4Addr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use http::{Request, Response, Version};
@@ -121,6 +122,44 @@ where
         });
     });
     served
+}
+
+/// A backend that takes one request on each connection and says the same to all, whatever it is.
+pub(crate) struct Raw {
+    pub(crate) port: u16,
+    heads: Arc<Mutex<Vec<String>>>,
+}
+
+impl Raw {
+    /// The heads of the requests so far, in lower case.
+    pub(crate) fn heads(&self) -> Vec<String> {
+        self.heads.lock().unwrap().clone()
+    }
+}
+
+pub(crate) fn raw(answer: &'static str) -> Raw {
+    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let raw = Raw { port: listener.local_addr().unwrap().port(), heads: Arc::default() };
+    let heads = Arc::clone(&raw.heads);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let heads = Arc::clone(&heads);
+            std::thread::spawn(move || {
+                let mut reader = BufReader::new(stream);
+                let mut head = String::new();
+                while !head.ends_with("\r\n\r\n") {
+                    if reader.read_line(&mut head).unwrap_or(0) == 0 {
+                        return;
+                    }
+                }
+                heads.lock().unwrap().push(head.to_ascii_lowercase());
+                let _ = reader.get_mut().write_all(answer.as_bytes());
+                // What follows is nobody's concern, but that it may be sent.
+                let _ = std::io::copy(&mut reader, &mut std::io::sink());
+            });
+        }
+    });
+    raw
 }
 
 /// A port at which nobody listens.

@@ -52,6 +52,22 @@ impl Connection {
 
     /// `None` at the end of the connection.
     pub(crate) fn answer(&mut self) -> Option<Answer> {
+        let mut answer = self.bare_answer()?;
+        if answer.status == 101 {
+            return Some(answer);
+        }
+        if answer.header("transfer-encoding") == Some("chunked") {
+            answer.body = self.chunks();
+        } else if let Some(length) = answer.header("content-length") {
+            let mut body = vec![0; length.parse().unwrap()];
+            self.0.read_exact(&mut body).unwrap();
+            answer.body = String::from_utf8(body).unwrap();
+        }
+        Some(answer)
+    }
+
+    /// One that has no body, whatever its head says.
+    pub(crate) fn bare_answer(&mut self) -> Option<Answer> {
         let mut head = String::new();
         loop {
             let mut line = String::new();
@@ -64,18 +80,7 @@ impl Connection {
             head.push_str(&line);
         }
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        let mut answer = Answer { status, head, body: String::new() };
-        if status == 101 {
-            return Some(answer);
-        }
-        if answer.header("transfer-encoding") == Some("chunked") {
-            answer.body = self.chunks();
-        } else if let Some(length) = answer.header("content-length") {
-            let mut body = vec![0; length.parse().unwrap()];
-            self.0.read_exact(&mut body).unwrap();
-            answer.body = String::from_utf8(body).unwrap();
-        }
-        Some(answer)
+        Some(Answer { status, head, body: String::new() })
     }
 
     fn chunks(&mut self) -> String {
@@ -91,6 +96,11 @@ impl Connection {
                 return body;
             }
         }
+    }
+
+    /// Sends nothing more, and goes on to read.
+    pub(crate) fn end(&mut self) {
+        self.0.get_mut().shutdown(std::net::Shutdown::Write).unwrap();
     }
 
     /// Exactly so many bytes, whatever they are.

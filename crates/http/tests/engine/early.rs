@@ -11,6 +11,7 @@ use tidegate_plan::{Filter, HeaderChange, Protocol};
 use tidegate_proxy::Bounds;
 use tokio::sync::Semaphore;
 
+use crate::backend;
 use crate::client::{Connection, run};
 use crate::gate::{Gate, rule};
 
@@ -220,6 +221,26 @@ fn beside_a_body_that_waits_to_be_asked_for() {
     connection.send("body");
     backend.go.add_permits(1);
     assert_eq!(connection.answer().unwrap().status, 200);
+}
+
+/// It is no answer to who has not asked for it, and what comes behind it is none of the client's either.
+#[test]
+fn an_upgrade_that_nobody_asked_for() {
+    let backend = backend::raw(
+        "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
+    );
+    let mut gate = Gate::with(Bounds::default(), 1);
+    let id = gate.backend("a", &[backend.port]);
+    gate.route("web", vec![rule("/", &id)]);
+    let gate = gate.serving();
+    let mut connection = Connection::to(gate.address());
+    for nth in 1..3 {
+        let answer = connection.get("/");
+        let told = (answer.status, answer.header("x-tidegate-reason"), answer.header("upgrade"));
+        assert_eq!(told, (502, Some("backend_invalid"), None));
+        assert_eq!(backend.heads().len(), nth, "on a connection of its own");
+    }
+    gate.line(&["status=502", "ending=\"backend_invalid\"", "an upgrade that nobody asked for"]);
 }
 
 #[test]

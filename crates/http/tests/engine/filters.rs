@@ -7,12 +7,12 @@ use bytes::Bytes;
 use http::Response;
 use http_body_util::Full;
 use tidegate_plan::{
-    Cors, Filter, Fraction, Group, Header, HeaderChange, PathChange, Redirect, Rewrite, Target,
+    Cors, Filter, Fraction, Group, Header, HeaderChange, PathChange, Redirect, Rewrite, Target, Timeouts,
 };
 
 use crate::backend::{self, Speaks};
-use crate::client::{Connection, get, get_with};
-use crate::gate::{Gate, member, rule, rule_with, wait_for};
+use crate::client::{Connection, get, get_with, http2, request, run, whole};
+use crate::gate::{Gate, PATIENCE, member, rule, rule_with, wait_for};
 
 fn set(name: &str, value: &str) -> HeaderChange {
     let header = Header { name: name.to_owned(), value: value.to_owned() };
@@ -120,25 +120,62 @@ fn http_route_request_multiple_mirrors() {
     wait_for("half of them", || (copies.requests() == 21).then_some(()));
 }
 
+/// A copy is as long as it is said to be, in the way in which the request said it.
 #[test]
-fn http_route_request_timeout_and_backend_timeout() {
+fn a_mirror_is_told_the_length() {
+    let served = backend::echo("a");
+    let copies = backend::raw("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    let mut gate = Gate::new();
+    let (id, mirror) = (gate.backend("a", &[served.port]), gate.backend("m", &[copies.port]));
+    let mirror = Filter::Mirror { target: Target::Backend(mirror), share: Fraction::ALL };
+    gate.route("web", vec![rule_with("/", Group(vec![member(1, &id)]), vec![mirror])]);
+    let gate = gate.serving();
+    let (length, chunked) = ("content-length: 5\r\n", "transfer-encoding: chunked\r\n");
+    for (nth, (head, body, wanted, unwanted)) in [
+        (length, "hello", length, "transfer-encoding"),
+        (chunked, "5\r\nhello\r\n0\r\n\r\n", chunked, "content-length"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let text = format!("POST / HTTP/1.1\r\nHost: a.test\r\n{head}\r\n{body}");
+        assert!(Connection::to(gate.address()).ask(&text).body.ends_with("\nhello"));
+        let copy = wait_for("the copy", || copies.heads().get(nth).cloned());
+        assert!(copy.contains(wanted) && !copy.contains(unwanted), "{copy}");
+    }
+    run(async {
+        let mut client = http2(gate.address()).await;
+        let answer = client.send_request(request("POST", "http://a.test/", "hello")).await.unwrap();
+        assert!(whole(answer).await.body.ends_with("\nhello"));
+    });
+    let copy = wait_for("the copy", || copies.heads().get(2).cloned());
+    assert!(copy.contains(length) && !copy.contains("transfer-encoding"), "{copy}");
+}
+
+#[test]
+fn http_route_request_timeout() {
+    ends_in_time("request_timeout", |timeouts, time| timeouts.request = Some(time));
+}
+
+#[test]
+fn http_route_backend_timeout() {
+    ends_in_time("backend_timeout", |timeouts, time| timeouts.backend_request = Some(time));
+}
+
+fn ends_in_time(reason: &str, set: fn(&mut Timeouts, Duration)) {
     let slow = backend::serving(Speaks::Http1, |_, _| std::future::pending::<Response<Full<Bytes>>>());
     let quick = backend::echo("quick");
     let mut gate = Gate::new();
     let (slow, quick) = (gate.backend("slow", &[slow.port]), gate.backend("quick", &[quick.port]));
-    let mut of_request = rule("/request", &slow);
-    of_request.timeouts.request = Some(Duration::from_millis(100));
-    let mut of_backend = rule("/backend", &slow);
-    of_backend.timeouts.backend_request = Some(Duration::from_millis(100));
-    let mut off = rule("/off", &quick);
-    off.timeouts.request = Some(Duration::ZERO);
-    gate.route("web", vec![of_request, of_backend, off]);
+    let [mut short, mut enough, mut off] =
+        [rule("/short", &slow), rule("/enough", &quick), rule("/off", &quick)];
+    set(&mut short.timeouts, Duration::from_millis(100));
+    set(&mut enough.timeouts, PATIENCE);
+    set(&mut off.timeouts, Duration::ZERO);
+    gate.route("web", vec![short, enough, off]);
     let gate = gate.serving();
-    for (path, status, reason) in [
-        ("/request", 504, Some("request_timeout")),
-        ("/backend", 504, Some("backend_timeout")),
-        ("/off", 200, None),
-    ] {
+    for (path, status, reason) in [("/short", 504, Some(reason)), ("/enough", 200, None), ("/off", 200, None)]
+    {
         let answer = get(gate.address(), path);
         assert_eq!((answer.status, answer.header("x-tidegate-reason")), (status, reason), "{path}");
     }

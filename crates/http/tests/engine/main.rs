@@ -6,14 +6,23 @@
 mod backend;
 mod client;
 mod gate;
+mod raw;
 
 mod auth;
+mod calls;
+mod closing;
 mod connections;
 mod early;
+mod faults;
 mod filters;
+mod framing;
 mod grpc;
+mod guests;
 mod matching;
 mod rejected;
 mod retries;
+mod times;
 mod tls;
+mod trace;
 mod upgrade;
+mod web_socket;

@@ -62,7 +62,29 @@ fn what_goes_nowhere_is_answered() {
     }
     let grpc = get_with(gate.address(), "/", "content-type: application/grpc\r\n");
     assert_eq!((grpc.status, grpc.header("grpc-status")), (200, Some("12")));
-    assert!(gate.proxy().refused().to_string().contains("no rule of the routes for this host matches"));
+    let refused = gate.proxy().refused().refused;
+    let words = "no rule of the routes for this host matches";
+    assert!(
+        refused.iter().flat_map(|one| &one.steps).any(|step| step.to_string().contains(words)),
+        "{refused:?}"
+    );
+}
+
+/// Not even one of our own.
+#[test]
+fn what_answers_head_has_no_body() {
+    let gate = Gate::new().serving();
+    let mut connection = Connection::to(gate.address());
+    connection.send("HEAD / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n");
+    let text = String::from_utf8(connection.rest()).unwrap();
+    assert!(text.starts_with("HTTP/1.1 404 ") && text.ends_with("\r\n\r\n"), "{text}");
+    run(async {
+        let mut client = http2(gate.address()).await;
+        for _ in 0..2 {
+            let answer = client.send_request(request("HEAD", "http://a.test/", "")).await.unwrap();
+            assert_eq!(whole(answer).await.status, 404);
+        }
+    });
 }
 
 #[test]

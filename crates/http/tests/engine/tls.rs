@@ -6,8 +6,8 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use rustls::pki_types::{PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tidegate_plan::{
-    BackendTls, Blob, Body, Certificate, CertifiedKey, ClientCertificates, Handling, Hostname, ObjectName,
-    Reason, Rules, ServerTls, Trust, Upstream,
+    AlternativeName, BackendTls, Blob, Body, Certificate, CertifiedKey, ClientCertificates, Handling,
+    Hostname, ObjectName, Reason, Rules, ServerTls, Trust, Upstream,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
@@ -15,6 +15,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 use crate::backend;
 use crate::client::{get, http2_over, request, run, whole};
 use crate::gate::{Gate, rule};
+use crate::raw;
 
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
@@ -101,7 +102,7 @@ async fn text(mut stream: impl Stream, host: &str) -> String {
 }
 
 #[test]
-fn https_over_both_versions_and_misdirected_requests() {
+fn gateway_https_listener_detect_misdirected_requests() {
     let (authority, served) = (Authority::new(), backend::echo("a"));
     let mut gate = https(&authority, &["one.test", "two.test"]);
     let id = gate.backend("a", &[served.port]);
@@ -218,6 +219,42 @@ fn backend_tls_policy() {
     assert_eq!(get(gate.address(), "/good").status, 502);
 }
 
+/// Where names are given, one of them must be in the certificate, and the name that is asked for need not.
+#[test]
+fn backend_tls_policy_san_validation() {
+    let authority = Authority::new();
+    let port = tls_backend(&authority.issue("abc.example.com"), None);
+    let mut gate = Gate::new();
+    let trust = gate.blob(Blob::Bundle(vec![authority.der()]));
+    let dns = |name: &str| AlternativeName::Dns(Hostname::parse(name).unwrap());
+    let uri = || AlternativeName::Uri("spiffe://abc.example.com/test".to_owned());
+    let cases = [
+        ("/right", "other.example.com", vec![dns("abc.example.com")], 200),
+        ("/one-of-them", "other.example.com", vec![uri(), dns("x.example.com"), dns("abc.example.com")], 200),
+        ("/wrong", "abc.example.com", vec![dns("x.example.com")], 502),
+        ("/wrong-uri", "abc.example.com", vec![uri()], 502),
+    ];
+    let mut rules = Vec::new();
+    for (path, sni, names, _) in &cases {
+        let tls = BackendTls {
+            sni: Hostname::parse(sni).unwrap(),
+            trust: Trust::Bundles(vec![trust.clone()]),
+            names: names.clone(),
+            minimum_version: None,
+            client_certificate: None,
+        };
+        let id = gate.backend_with(&path[1..], &[port], |backend| backend.upstream = Upstream::Tls(tls));
+        rules.push(rule(path, &id));
+    }
+    gate.route("web", rules);
+    let gate = gate.serving();
+    for (path, sni, _, status) in cases {
+        let answer = get(gate.address(), path);
+        assert_eq!(answer.status, status, "{path}: {}", answer.body);
+        assert!(status != 200 || answer.body == format!("{sni} 0"), "{path}: {}", answer.body);
+    }
+}
+
 #[test]
 fn gateway_backend_client_certificate() {
     let (authority, clients) = (Authority::new(), Authority::new());
@@ -249,6 +286,36 @@ fn gateway_backend_client_certificate() {
     }));
     gate.apply();
     assert_eq!(get(gate.address(), "/").body, "abc.example.com 1");
+}
+
+/// A tunnel is a connection that was let in, and ends when it would not be let in any more.
+#[test]
+fn a_tunnel_ends_with_the_rules_for_client_certificates() {
+    rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
+    let (authority, clients) = (Authority::new(), Authority::new());
+    let drain_time = std::time::Duration::from_millis(50);
+    let mut gate = Gate::with(tidegate_proxy::Bounds { drain_time, ..Default::default() }, 1);
+    gate.plan.fragments.clear();
+    let mut open = listener(&mut gate, "one", "one.test", authority.issue("one.test"));
+    gate.plan.insert(Body::Listener(open.clone()));
+    let id = gate.backend("a", &[raw::tunnel()]);
+    gate.route_for("web", &[], &["one"], Rules::Http(vec![rule("/", &id)]));
+    gate.apply();
+    run(async {
+        let mut tunnel = tls(&gate, &authority.client(&["http/1.1"], None), "one.test").await.unwrap();
+        tunnel.write_all(raw::UPGRADE.replace("a.test", "one.test").as_bytes()).await.unwrap();
+        let mut start = [0; 12];
+        tunnel.read_exact(&mut start).await.unwrap();
+        assert_eq!(&start, b"HTTP/1.1 101");
+        let trust = gate.blob(Blob::Bundle(vec![clients.der()]));
+        if let Handling::Https(tls) = &mut open.handling {
+            tls.client_certificates = Some(ClientCertificates { trust: vec![trust], allow_insecure: false });
+        }
+        gate.plan.insert(Body::Listener(open));
+        gate.apply();
+        let _ = tunnel.read_to_end(&mut Vec::new()).await;
+    });
+    gate.line(&["status=101", "ending=\"drained\""]);
 }
 
 /// A change of what clients must show ends connections that were let in before.
@@ -292,4 +359,28 @@ fn gateway_frontend_client_certificate_validation() {
         assert_eq!(refused, "");
     });
     gate.line(&["ending=\"handshake_failed\"", "the peer showed no certificate"]);
+}
+
+/// Whoever shows nothing, or what nobody knows, is let in as well.
+#[test]
+fn gateway_frontend_client_certificate_validation_insecure_fallback() {
+    let (authority, clients, served) = (Authority::new(), Authority::new(), backend::echo("a"));
+    let mut gate = https(&authority, &[]);
+    let trust = gate.blob(Blob::Bundle(vec![clients.der()]));
+    let mut lenient = listener(&mut gate, "one", "one.test", authority.issue("one.test"));
+    if let Handling::Https(tls) = &mut lenient.handling {
+        tls.client_certificates = Some(ClientCertificates { trust: vec![trust], allow_insecure: true });
+    }
+    gate.plan.insert(Body::Listener(lenient));
+    let id = gate.backend("a", &[served.port]);
+    gate.route_for("web", &[], &["one"], Rules::Http(vec![rule("/", &id)]));
+    let gate = gate.serving();
+    let (known, unknown) = (clients.issue("client.test"), Authority::new().issue("client.test"));
+    for shown in [None, Some(&known), Some(&unknown)] {
+        let answer = run(async {
+            let stream = tls(&gate, &authority.client(&["http/1.1"], shown), "one.test").await.unwrap();
+            text(stream, "one.test").await
+        });
+        assert!(answer.starts_with("HTTP/1.1 200"), "{} {answer}", shown.is_some());
+    }
 }

@@ -83,6 +83,66 @@ fn a_tunnel_of_a_removed_route_is_drained() {
     gate.line(&["status=101", "ending=\"drained\""]);
 }
 
+/// One side that has ended and another that says nothing are no tunnel any more.
+#[test]
+fn a_tunnel_that_is_half_open_ends() {
+    let patient = backend::serving(Speaks::Http1, |mut request, _| async move {
+        let upgraded = hyper::upgrade::on(&mut request);
+        tokio::spawn(async move {
+            let mut stream = TokioIo::new(upgraded.await.unwrap());
+            let mut said = Vec::new();
+            stream.read_to_end(&mut said).await.unwrap();
+            stream.write_all(&said).await.unwrap();
+            std::future::pending::<()>().await;
+        });
+        let response = Response::builder().status(101).header("connection", "upgrade");
+        response.header("upgrade", "websocket").body(Empty::<Bytes>::new()).unwrap()
+    });
+    let bounds = tidegate_proxy::Bounds {
+        half_open_time: std::time::Duration::from_millis(200),
+        ..tidegate_proxy::Bounds::default()
+    };
+    let mut gate = Gate::with(bounds, 1);
+    let id = gate.backend("a", &[patient.port]);
+    gate.route("web", vec![rule("/", &id)]);
+    let gate = gate.serving();
+    let mut connection = Connection::to(gate.address());
+    assert_eq!(connection.ask(ASK).status, 101);
+    connection.send("hello");
+    connection.end();
+    assert_eq!(connection.rest(), b"hello", "until then it is carried");
+    gate.line(&["status=101", "bytes_up=5", "bytes_down=5", "ending=\"half_open_timeout\""]);
+}
+
+/// HTTP/2 is not gone on with, wherever it stands among the offers.
+#[test]
+fn http2_is_no_upgrade() {
+    let served = backend::echo("plain");
+    let gate = gate(&served);
+    for offer in ["h2c", "H2C", "h2c, x", "x, h2c", "x,h2c ,y", "h2"] {
+        let answer = Connection::to(gate.address()).ask(&format!(
+            "GET /chat HTTP/1.1\r\nHost: a.test\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: {offer}\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n"
+        ));
+        assert!(answer.body.starts_with("plain GET /chat HTTP/1.1\n"), "{offer}: {}", answer.body);
+        assert!(
+            !answer.body.contains("upgrade") && !answer.body.contains("http2"),
+            "{offer}: {}",
+            answer.body
+        );
+    }
+    run(async {
+        let mut client = http2(gate.address()).await;
+        // The first answer brings the settings that allow it.
+        let _ = client.send_request(request("GET", "http://a.test/", "")).await.unwrap();
+        for offer in ["h2c", "h2c, x"] {
+            let mut asked = request("CONNECT", "http://a.test/chat", "");
+            asked.extensions_mut().insert(Protocol::from_static(offer));
+            assert_eq!(client.send_request(asked).await.unwrap().status(), 405, "{offer}");
+        }
+    });
+    assert_eq!(served.requests(), 7);
+}
+
 /// A backend that does not want to is an ordinary answer.
 #[test]
 fn an_upgrade_that_is_refused() {

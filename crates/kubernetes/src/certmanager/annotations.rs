@@ -145,6 +145,12 @@ pub(super) fn read(meta: &Meta, notes: &mut Vec<String>) -> Result<Asked, String
             asked.annotations.insert(format!("acme.{PREFIX}{to}"), class.to_owned());
         }
     }
+    // The gateway-shim has an Ingress of the object's name answer, and a certificate that vouches for itself meanwhile.
+    if meta.annotation(&format!("acme.{PREFIX}http01-edit-in-place")) == Some("true") {
+        let ingress = (format!("acme.{PREFIX}http01-override-ingress-name"), meta.name.to_string());
+        let meanwhile = (format!("{PREFIX}issue-temporary-certificate"), "true".to_owned());
+        asked.annotations.extend([ingress, meanwhile]);
+    }
     Ok(asked)
 }
 

@@ -84,6 +84,7 @@ fn every_annotation_has_its_field() {
         ("cert-manager.io/email-sans", "you@example.com"),
         ("cert-manager.io/secret-template", r#"{"annotations": {"a": "1"}, "labels": {"b": "2"}}"#),
         ("acme.cert-manager.io/http01-ingress-class", "nginx"),
+        ("acme.cert-manager.io/http01-edit-in-place", "true"),
         ("gateway.tidegate.io/cert-manager", "all"),
         ("gateway.tidegate.io/certificate-per", "listener"),
     ]);
@@ -100,6 +101,8 @@ fn every_annotation_has_its_field() {
     );
     assert_eq!((asked.secret_annotations["a"].as_str(), asked.secret_labels["b"].as_str()), ("1", "2"));
     assert_eq!(asked.annotations["acme.cert-manager.io/http01-override-ingress-class"], "nginx");
+    assert!(asked.annotations.contains_key("acme.cert-manager.io/http01-override-ingress-name"));
+    assert_eq!(asked.annotations["cert-manager.io/issue-temporary-certificate"], "true");
     assert_eq!((asked.all_listeners, asked.together), (true, Together::Listener));
 }
 

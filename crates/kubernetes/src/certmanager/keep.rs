@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::Secret;
@@ -20,13 +20,13 @@ use kube::runtime::watcher::{self, Event};
 use kube::{Client, ResourceExt};
 use serde_json::Value as Json;
 use tidegate_plan::ObjectName;
-use tidegate_translate::ISSUED_BY;
 use tokio::sync::watch;
 
 use super::state::{Action, Certificates, Deed};
-use super::targets::MADE_FOR;
+use super::targets::is_made_for;
 use crate::FIELD_MANAGER;
 use crate::events::Events;
+use crate::issuing::now;
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::status::code;
@@ -98,7 +98,7 @@ impl Keeper {
     }
 
     async fn work(&self, action: Action) {
-        let Action { name, gateway, deed } = action;
+        let Action { name, owner, deed } = action;
         let done = match &deed {
             Deed::Create(_) => "created",
             Deed::Patch { .. } => "changed",
@@ -106,13 +106,12 @@ impl Keeper {
         };
         match self.carry_out(&name, &deed).await {
             Ok(Outcome::Written(object)) => {
-                self.log.info(done, format_args!("Certificate {name} of {gateway}"));
-                let (Deed::Create(body) | Deed::Patch { body, .. }) = deed else { return };
-                self.certificates.done(&name, Some(body), Some(object));
+                self.log.info(done, format_args!("Certificate {name} of {owner}"));
+                self.certificates.done(&name, deed, Some(object), Instant::now());
             }
             Ok(Outcome::Gone) => {
-                self.log.info("deleted", format_args!("Certificate {name} of {gateway}"));
-                self.certificates.done(&name, None, None);
+                self.log.info("deleted", format_args!("Certificate {name} of {owner}"));
+                self.certificates.done(&name, deed, None, Instant::now());
             }
             Ok(Outcome::Taken) => self.certificates.taken(&name, Instant::now()),
             Err(error) => {
@@ -121,7 +120,7 @@ impl Keeper {
                 self.metrics.certificate_failures.inc();
                 if attempt == 0 || attempt.is_power_of_two() {
                     self.log.error("certificate-failed", &message);
-                    self.events.warn_gateway(&gateway, "CertificateFailed", &message);
+                    self.events.warn_of(&owner.key(), &owner.uid, "CertificateFailed", &message);
                 }
             }
         }
@@ -234,21 +233,20 @@ impl Keeper {
         if !self.certificates.seen(name.clone(), plain(object)) {
             return;
         }
-        if let Some((gateway, why)) = self.certificates.failure(&name) {
+        if let Some((owner, why)) = self.certificates.failure(&name) {
             let message = format!("Certificate {name}: {why}");
             self.log.warning("certificate-failed", &message);
-            self.events.warn_gateway(&gateway, "CertificateFailed", &message);
+            self.events.warn_of(&owner.key(), &owner.uid, "CertificateFailed", &message);
         }
     }
 }
 
 /// Whether a Secret was made for another Certificate than this, or for none.
 fn is_foreign(secret: &PartialObjectMeta<Secret>, name: &ObjectName) -> bool {
-    let annotation = |key: &str| secret.annotations().get(key).map(String::as_str);
-    annotation(MADE_FOR) != Some(&*name.name) || annotation(ISSUED_BY).is_none()
+    !is_made_for(name, |key| secret.annotations().get(key).map(String::as_str))
 }
 
-fn resource() -> ApiResource {
+pub(crate) fn resource() -> ApiResource {
     ApiResource {
         group: "cert-manager.io".to_owned(),
         version: "v1".to_owned(),
@@ -258,20 +256,15 @@ fn resource() -> ApiResource {
     }
 }
 
-fn object_name(object: &DynamicObject) -> ObjectName {
+pub(super) fn object_name(object: &DynamicObject) -> ObjectName {
     ObjectName::new(object.namespace().unwrap_or_default(), object.name_any())
 }
 
 /// The object as JSON, without who manages which field.
-fn plain(object: &DynamicObject) -> Json {
+pub(super) fn plain(object: &DynamicObject) -> Json {
     let mut json = serde_json::to_value(object).unwrap_or(Json::Null);
     if let Some(metadata) = json["metadata"].as_object_mut() {
         metadata.remove("managedFields");
     }
     json
-}
-
-fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }

@@ -6,6 +6,7 @@
 
 mod annotations;
 mod keep;
+mod pace;
 mod patch;
 mod plan;
 mod state;
@@ -15,9 +16,11 @@ mod there;
 mod told;
 
 pub use annotations::IssuerRef;
-pub(crate) use keep::Keeper;
+pub(crate) use keep::{Keeper, resource};
 pub use plan::{Plan, Planned, plan};
 pub(crate) use state::Certificates;
-pub use targets::{Target, Targets, targets};
+pub use state::GATHERING;
+pub use targets::{Target, Targets, taken, targets};
 pub(crate) use there::BY_CERT_MANAGER;
-pub use there::There;
+pub use there::{Listed, There};
+pub use told::NOT_ASKED;

@@ -38,7 +38,7 @@ pub struct Planned {
     /// The Secret that the listener names.
     pub of: ObjectName,
     pub names: BTreeSet<Hostname>,
-    pub(super) gateway: ObjectName,
+    pub(super) owner: Owner,
     pub(super) body: Json,
 }
 
@@ -169,7 +169,7 @@ impl<'a> Slots<'a> {
             }
             let planned = Planned {
                 of: self.target.secret.clone(),
-                gateway: self.target.gateway.clone(),
+                owner: self.target.owner.clone(),
                 body: body(self.target, name, slot, &names, Some(name) == first.as_ref()),
                 names,
             };

@@ -193,7 +193,7 @@ fn listeners_with_a_hostname_are_the_shims_unless_told_otherwise() {
     let routes = route("infra", "web", &["a.example.com", "shop.example.com"]);
     let world =
         |annotations: &str, listeners: &str| World::new(&[gateway(annotations, listeners), routes.clone()]);
-    assert_eq!(told(&world("", &listeners).plan()), "infra/tls: a.example.com shop.example.com");
+    assert_eq!(told(&world("", &listeners).plan()), "infra/tls: a.example.com");
     let all = world(", gateway.tidegate.io/cert-manager: all", &listeners).plan();
     assert!(told(&all).contains("infra/shop: shop.example.com"), "{}", told(&all));
     let ignored = world(", cert-manager.io/ignore-tls-listeners: https", &listeners);
@@ -419,6 +419,12 @@ spec:
         name: "two".into(),
     };
     assert!(refused[&loser].contains("is made for ListenerSet team/one"), "{refused:?}");
+    // On a Gateway without an issuer nothing is asked for, and it is said what to do.
+    let bare = gateway("", &open()).replace("cert-manager.io/cluster-issuer", "example.com/other");
+    let alone = World::new(&[bare, set("two", "2025-01-01T00:00:00Z", own), to_set("two")]);
+    let refused = alone.targets().refused;
+    assert!(refused[&loser].contains("annotate Gateway infra/front"), "{refused:?}");
+    assert!(alone.plan().certificates.is_empty());
     // When that one goes, its Certificate goes first.
     world.documents.drain(2..4);
     let plan = world.settle();

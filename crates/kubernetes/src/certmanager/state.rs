@@ -9,13 +9,14 @@ use tidegate_plan::ObjectName;
 use tidegate_translate::{Resources, Translation};
 use tokio::sync::Notify;
 
+use super::pace::Paces;
 use super::patch::difference;
 use super::plan::{Plan, plan};
-use super::targets::{Targets, targets};
+use super::targets::{Owner, Targets, targets};
 use super::there::{Existing, There};
 
 /// New names wait so long for others, so that ten routes are one change of a Certificate.
-const GATHERING: Duration = Duration::from_secs(3);
+pub const GATHERING: Duration = Duration::from_secs(3);
 /// A name that somebody else's Secret has is looked at again after this.
 const TAKEN: Duration = Duration::from_secs(60);
 const FIRST_DELAY: Duration = Duration::from_millis(500);
@@ -37,6 +38,9 @@ pub(super) struct State {
     /// What became of what was written last: what we said, and what still differed then.
     written: BTreeMap<ObjectName, (Json, Json)>,
     pub(super) failures: BTreeMap<ObjectName, Failure>,
+    paces: Paces,
+    /// Certificates whose names have been changed too often, and when they may be again.
+    pub(super) paced: BTreeMap<ObjectName, Instant>,
 }
 
 #[derive(Clone, Debug)]
@@ -59,7 +63,8 @@ pub(crate) struct Certificates {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Action {
     pub(super) name: ObjectName,
-    pub(super) gateway: ObjectName,
+    /// The Gateway or ListenerSet that it belongs to.
+    pub(super) owner: Owner,
     pub(super) deed: Deed,
 }
 
@@ -72,6 +77,17 @@ pub(super) enum Deed {
     },
     /// The one with this uid.
     Delete(String),
+}
+
+impl Deed {
+    /// Whether cert-manager has a certificate made because of it.
+    fn changes_names(&self) -> bool {
+        match self {
+            Self::Create(_) => true,
+            Self::Patch { patch, .. } => patch["spec"].get("dnsNames").is_some(),
+            Self::Delete(_) => false,
+        }
+    }
 }
 
 impl Certificates {
@@ -190,23 +206,31 @@ impl Certificates {
         state.taken.retain(|_, until| *until > now);
         let taken = state.taken.keys().cloned().collect();
         state.plan = plan(&state.targets.all, &state.there, &taken, time);
-        let state = &*state;
+        let state = &mut *state;
         let mut actions: Vec<Action> = state
             .plan
             .certificates
             .iter()
             .filter_map(|(name, planned)| {
                 let deed = state.deed(name, &planned.body)?;
-                Some(Action { name: name.clone(), gateway: planned.gateway.clone(), deed })
+                Some(Action { name: name.clone(), owner: planned.owner.clone(), deed })
             })
             .collect();
         actions.extend(state.plan.remove.iter().filter_map(|name| {
             let existing = state.there.all.get(name).filter(|existing| !is_leaving(&existing.object))?;
             let uid = existing.object["metadata"]["uid"].as_str()?.to_owned();
-            let gateway = existing.owner.as_ref()?.name.clone();
-            Some(Action { name: name.clone(), gateway, deed: Deed::Delete(uid) })
+            let owner = existing.owner.clone()?;
+            Some(Action { name: name.clone(), owner, deed: Deed::Delete(uid) })
         }));
         actions.retain(|action| state.failures.get(&action.name).is_none_or(|failure| failure.again <= now));
+        state.paced.clear();
+        actions.retain(|action| {
+            let until = action.deed.changes_names().then(|| state.paces.until(&action.name, now)).flatten();
+            until.is_none_or(|until| {
+                state.paced.insert(action.name.clone(), until);
+                false
+            })
+        });
         actions
     }
 
@@ -222,13 +246,21 @@ impl Certificates {
         });
         let coming = state.coming.as_ref().map(|(when, _)| *when);
         let failures = state.failures.values().map(|failure| failure.again).filter(|again| *again > now);
-        failures.chain(state.taken.values().copied()).chain(drops).chain(coming).min()
+        let paced = state.paced.values().copied();
+        failures.chain(state.taken.values().copied()).chain(drops).chain(coming).chain(paced).min()
     }
 
     /// A write worked, with what it gave back.
-    pub(super) fn done(&self, name: &ObjectName, body: Option<Json>, result: Option<Json>) {
+    pub(super) fn done(&self, name: &ObjectName, deed: Deed, result: Option<Json>, now: Instant) {
         let mut state = self.state();
         state.failures.remove(name);
+        if deed.changes_names() {
+            state.paces.changed(name, now);
+        }
+        let body = match deed {
+            Deed::Create(body) | Deed::Patch { body, .. } => Some(body),
+            Deed::Delete(_) => None,
+        };
         match (body, &result) {
             (Some(body), Some(result)) => {
                 let still = difference(result, &body).map(without_version).unwrap_or_default();

@@ -61,7 +61,7 @@ fn created(certificates: &Certificates, names: &[&str], now: Instant) -> Json {
     certificates.want(wanted(names), now);
     let actions = certificates.round(now + GATHERING, NOW);
     let [Action { deed: Deed::Create(body), .. }] = &actions[..] else { panic!("{actions:?}") };
-    certificates.done(&name(), Some(body.clone()), Some(stored(body, 7)));
+    certificates.done(&name(), Deed::Create(body.clone()), Some(stored(body, 7)), now);
     assert_eq!(certificates.round(now + GATHERING, NOW), []);
     body.clone()
 }
@@ -122,7 +122,8 @@ fn a_change_by_hand_is_put_back_at_once() {
     // What the API server leaves in its own way is not said again.
     let mut result = stored(&body, 10);
     result["spec"]["isCA"] = json!(false);
-    certificates.done(&name(), Some(body.clone()), Some(result.clone()));
+    let deed = Deed::Patch { patch: expected, body: body.clone() };
+    certificates.done(&name(), deed, Some(result.clone()), now);
     assert_eq!(certificates.round(now + GATHERING, NOW), []);
     result["metadata"]["resourceVersion"] = json!("11");
     result["status"] = json!({"revision": 2});
@@ -133,6 +134,30 @@ fn a_change_by_hand_is_put_back_at_once() {
     late["spec"]["secretName"] = json!("other");
     certificates.seen(name(), late);
     assert_eq!(certificates.round(now + GATHERING, NOW), []);
+}
+
+#[test]
+fn names_that_change_all_the_time_are_changed_a_few_times() {
+    let certificates = leading();
+    let mut now = Instant::now();
+    created(&certificates, &["n0.example.com"], now);
+    let mut changes = 0;
+    for number in 1..20_u64 {
+        now += GATHERING;
+        certificates.want(wanted(&[&format!("n{number}.example.com")]), now);
+        now += GATHERING;
+        let actions = certificates.round(now, NOW);
+        let Some(Action { deed, .. }) = actions.first() else { break };
+        let Deed::Patch { body, .. } = deed else { panic!("{deed:?}") };
+        changes += 1;
+        certificates.done(&name(), deed.clone(), Some(stored(body, 10 + number)), now);
+    }
+    assert_eq!(changes, 5, "besides the first");
+    let again = certificates.wakes(now, NOW).unwrap();
+    assert!(again > now + Duration::from_secs(300), "{:?}", again - now);
+    let why = told(&certificates, &["n6.example.com"]);
+    assert!(why.contains("n6.example.com: waits some minutes"), "{why}");
+    assert_eq!(certificates.round(again, NOW).len(), 1);
 }
 
 #[test]
@@ -227,7 +252,7 @@ fn a_listener_says_how_far_it_is() {
     assert!(!certificates.seen(name(), object));
     assert_eq!(told(&certificates, &names), "False IssuanceFailed Certificate infra/tls: no such name");
     assert_eq!(
-        certificates.failure(&name()).map(|(gateway, why)| (gateway.to_string(), why)),
-        Some(("infra/front".to_owned(), "no such name".to_owned()))
+        certificates.failure(&name()).map(|(owner, why)| (owner.to_string(), why)),
+        Some(("Gateway infra/front".to_owned(), "no such name".to_owned()))
     );
 }

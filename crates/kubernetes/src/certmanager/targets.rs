@@ -4,7 +4,7 @@
 //! A Secret of a listener that is ours is a target for as long as the listener names it, whether it has names at the
 //! moment or not: a Gateway that is not accepted for a while loses nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tidegate_api::gateway::{Gateway, ListenerSet};
@@ -15,12 +15,13 @@ use tidegate_plan::{Hostname, ListenerId, ObjectName, RouteId, RouteKind};
 use tidegate_translate::{ISSUED_BY, Issuer, Resources, Translation, Wanted, Wants};
 
 use super::annotations::{self, Asked, IssuerRef, Together};
+use super::plan::MOST;
 use super::there::There;
 
 /// By which the Gateway's owner says that Tidegate itself makes certificates.
 const OWN_ISSUER: &str = "gateway.tidegate.io/issuer";
 /// By which cert-manager says which Certificate a Secret was made for.
-pub(super) const MADE_FOR: &str = "cert-manager.io/certificate-name";
+const MADE_FOR: &str = "cert-manager.io/certificate-name";
 /// Routes that cert-manager makes to answer challenges; they ask for no certificate.
 const SOLVER_LABEL: &str = "acme.cert-manager.io/http01-solver";
 
@@ -61,6 +62,16 @@ impl Target {
     pub fn issuer(&self) -> &IssuerRef {
         &self.asked.issuer
     }
+
+    /// Why names are put together the way they are, for people.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        match self.asked.together {
+            Together::Listener => format!("all names of a Secret, {MOST} at most"),
+            Together::Namespace => format!("names of one namespace, {MOST} at most"),
+            Together::Name => "one Certificate for each name".to_owned(),
+        }
+    }
 }
 
 /// The Gateway or ListenerSet that Certificates belong to.
@@ -69,6 +80,12 @@ pub(super) struct Owner {
     pub(super) kind: Kind,
     pub(super) name: ObjectName,
     pub(super) uid: String,
+}
+
+impl Owner {
+    pub(super) fn key(&self) -> ObjectKey {
+        ObjectKey { kind: self.kind, name: self.name.clone() }
+    }
 }
 
 impl std::fmt::Display for Owner {
@@ -81,10 +98,8 @@ impl std::fmt::Display for Owner {
 #[must_use]
 pub fn targets(translation: &Translation, resources: &Resources, there: &There) -> Targets {
     let mut reader = Reader { translation, resources, found: Targets::default(), claims: Vec::new() };
-    for key in translation.statuses.keys().filter(|key| key.kind == Kind::Gateway) {
-        if let Some(gateway) = resources.gateways.get(&key.name) {
-            reader.gateway(gateway);
-        }
+    for gateway in translation.gateways().filter_map(|name| resources.gateways.get(name)) {
+        reader.gateway(gateway);
     }
     let Reader { mut found, claims, .. } = reader;
     for claim in claims {
@@ -121,13 +136,12 @@ struct Holder<'a> {
 impl<'a> Reader<'a> {
     fn gateway(&mut self, gateway: &'a Gateway) {
         let name = gateway.meta.object_name();
-        let is_own = |wants: &&Arc<Wants>| {
-            wants.listener.gateway == name && !matches!(wants.issuer, Issuer::CertManager { .. })
-        };
+        let is_own = |wants: &Arc<Wants>| !matches!(wants.issuer, Issuer::CertManager { .. });
+        self.sets_alone(gateway, &name);
         if gateway.meta.deleting
             || !annotations::has_issuer(&gateway.meta)
             || gateway.meta.annotation(OWN_ISSUER).is_some()
-            || self.translation.wants.values().any(|wants| is_own(&wants))
+            || self.translation.wants_of(&name).any(is_own)
         {
             return;
         }
@@ -143,6 +157,30 @@ impl<'a> Reader<'a> {
             self.holder(&set.meta, Kind::ListenerSet, &name, &set.spec.listeners, asked, |meta| {
                 parent_of_set(meta, &name)
             });
+        }
+    }
+
+    /// ListenerSets with an issuer on a Gateway without one: its owner has not said that names of routes are asked for.
+    fn sets_alone(&mut self, gateway: &Gateway, name: &ObjectName) {
+        if annotations::has_issuer(&gateway.meta)
+            || gateway.meta.annotation(OWN_ISSUER).is_some()
+            || self.translation.wants_of(name).next().is_some()
+        {
+            return;
+        }
+        let sets = self.resources.listener_sets_of(name).filter(|set| annotations::has_issuer(&set.meta));
+        let why = format!(
+            "names of routes are asked for where the Gateway has an issuer as well: annotate Gateway {name} with cert-manager.io/issuer or cluster-issuer, or write a hostname in the listener"
+        );
+        for set in sets {
+            let open = set.spec.listeners.iter().filter(|each| ends_tls(each) && each.hostname.is_none());
+            self.found.refused.extend(open.map(|listener| {
+                let listener_set = Some(set.meta.object_name());
+                (
+                    ListenerId { gateway: name.clone(), listener_set, name: listener.name.shared() },
+                    why.clone(),
+                )
+            }));
         }
     }
 
@@ -368,10 +406,26 @@ fn shared(secret: &ObjectName, owner: &Owner) -> String {
     format!("Secret {secret} is made for {owner}; name another Secret")
 }
 
+/// The Secrets that were made for no Certificate of ours: their names cannot be had.
+#[must_use]
+pub fn taken(resources: &Resources) -> BTreeSet<ObjectName> {
+    let others = resources
+        .secrets
+        .iter()
+        .filter(|(name, secret)| !is_made_for(name, |key| secret.meta.annotation(key)));
+    others.map(|(name, _)| name.clone()).collect()
+}
+
 /// Whether there is a Secret that somebody else made. Once a Certificate of ours is there, it is cert-manager's.
 fn is_foreign(secret: &ObjectName, resources: &Resources, there: &There) -> bool {
     let Some(found) = resources.secrets.get(secret) else { return false };
-    let is_made_for_us =
-        found.meta.annotation(MADE_FOR) == Some(&*secret.name) && found.meta.annotation(ISSUED_BY).is_some();
-    !is_made_for_us && there.owner(secret).is_none()
+    !is_made_for(secret, |key| found.meta.annotation(key)) && there.owner(secret).is_none()
+}
+
+/// Whether a Secret with these annotations was made for the Certificate of its name, and that one is of ours.
+pub(super) fn is_made_for<'a>(
+    certificate: &ObjectName,
+    annotation: impl Fn(&str) -> Option<&'a str>,
+) -> bool {
+    annotation(MADE_FOR) == Some(&*certificate.name) && annotation(ISSUED_BY).is_some()
 }

@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use kube::api::DynamicObject;
 use serde_json::Value as Json;
 use tidegate_api::Kind;
 use tidegate_plan::{Hostname, ObjectName};
 use tidegate_translate::{CERTIFICATE_OF, short_hash};
 
+use super::keep::{object_name, plain};
 use super::targets::Owner;
 use crate::planes::ROLE_LABEL;
 
@@ -46,10 +48,47 @@ pub(super) struct Existing {
     is_issued: bool,
     pub(super) is_failing: bool,
     not_before: Option<i64>,
+    not_after: Option<i64>,
     renewal: Option<i64>,
 }
 
+/// A Certificate that was asked for, for people to see.
+#[derive(Clone, Debug)]
+pub struct Listed<'a> {
+    /// The Secret that cert-manager puts the certificate in.
+    pub secret: &'a ObjectName,
+    /// The Secret that the listener names.
+    pub of: &'a ObjectName,
+    pub names: &'a BTreeSet<Hostname>,
+    pub not_before: Option<i64>,
+    pub not_after: Option<i64>,
+    pub renewal: Option<i64>,
+    /// What cert-manager says keeps it from being ready.
+    pub wrong: Option<String>,
+}
+
 impl There {
+    /// As a list has them.
+    pub(crate) fn read(certificates: impl IntoIterator<Item = DynamicObject>) -> Self {
+        let named = certificates.into_iter().map(|one| (object_name(&one), plain(&one)));
+        let read = named.map(|(name, object)| (name.clone(), Existing::read(&name, Arc::new(object))));
+        Self { all: read.collect() }
+    }
+
+    /// Those that Tidegate asked for.
+    pub fn listed(&self) -> impl Iterator<Item = Listed<'_>> {
+        let ours = self.all.values().filter(|existing| existing.owner.is_some());
+        ours.map(|existing| Listed {
+            secret: &existing.secret,
+            of: &existing.of,
+            names: &existing.names,
+            not_before: existing.not_before,
+            not_after: existing.not_after,
+            renewal: existing.renewal,
+            wrong: existing.readiness().err(),
+        })
+    }
+
     /// Whom the Certificate that makes this Secret belongs to, where it is ours.
     pub(super) fn owner(&self, secret: &ObjectName) -> Option<(Kind, &ObjectName)> {
         self.all.get(secret)?.owner.as_ref().map(|owner| (owner.kind, &owner.name))
@@ -92,6 +131,7 @@ impl Existing {
             is_issued: status["notAfter"].is_string(),
             is_failing: status["lastFailureTime"].is_string(),
             not_before: time("notBefore"),
+            not_after: time("notAfter"),
             renewal: time("renewalTime"),
             object,
         }

@@ -1,15 +1,17 @@
 //! What a listener says about the certificates that cert-manager makes for it.
 
 use tidegate_api::status::{ConditionStatus, Reason};
+use tidegate_issuing::Told;
 use tidegate_plan::{Hostname, ListenerId, ObjectName};
 
 use super::state::{Certificates, State};
+use super::targets::Owner;
 
 /// Of so many Certificates and names it is said what they wait for.
 const SHOWN: usize = 5;
 
-/// A condition's status, reason and message.
-pub(crate) type Told = (ConditionStatus, Reason, String);
+/// Why nothing comes of annotations of cert-manager's where the controller does not act on them.
+pub const NOT_ASKED: &str = "cert-manager is not asked: start the controller with --cert-manager (chart: certificates.certManager=true)";
 
 impl Certificates {
     /// `None` where the listener is not ours, or wants nothing.
@@ -25,10 +27,7 @@ impl Certificates {
             return None;
         }
         if !is_on {
-            return failed(
-                "cert-manager is not asked: start the controller with --cert-manager (chart: certificates.certManager=true)"
-                    .to_owned(),
-            );
+            return failed(NOT_ASKED.to_owned());
         }
         if state.installed == Some(false) {
             return failed(
@@ -41,12 +40,12 @@ impl Certificates {
         }
     }
 
-    /// The Gateway of a Certificate, and what cert-manager says is wrong with it.
-    pub(super) fn failure(&self, name: &ObjectName) -> Option<(ObjectName, String)> {
+    /// Whose a Certificate is, and what cert-manager says is wrong with it.
+    pub(super) fn failure(&self, name: &ObjectName) -> Option<(Owner, String)> {
         let state = self.state();
         let existing = state.there.all.get(name)?;
-        let gateway = state.newest().all.get(&existing.of)?.gateway.clone();
-        Some((gateway, existing.readiness().err()?))
+        let owner = state.newest().all.get(&existing.of)?.owner.clone();
+        Some((owner, existing.readiness().err()?))
     }
 }
 
@@ -72,7 +71,13 @@ impl State {
             has_failed = true;
             waiting.push(failure.message.clone());
         }
-        waiting.extend(missing.iter().map(|name| format!("{name}: waits a moment for other names")));
+        let is_paced = self.paced.keys().any(|name| of_secret(&name));
+        let why = if is_paced {
+            "waits some minutes: the Certificate has been changed often of late"
+        } else {
+            "waits a moment for other names"
+        };
+        waiting.extend(missing.iter().map(|name| format!("{name}: {why}")));
         if waiting.is_empty() {
             let message = format!("all names have a certificate ({})", names.len());
             return (ConditionStatus::True, Reason::CertificatesIssued, message);

@@ -131,7 +131,7 @@ impl Controller {
             let key = ObjectKey { kind: Kind::Gateway, name: word.gateway.clone() };
             if word.failed {
                 self.log.warning("certificate", format_args!("Gateway {}: {}", word.gateway, word.note));
-                self.events.warn(&key, uid, "CertificateFailed", &word.note);
+                self.events.warn_of(&key, uid, "CertificateFailed", &word.note);
             } else {
                 self.log.info("certificate", format_args!("Gateway {}: {}", word.gateway, word.note));
                 self.events.tell_gateway(&word.gateway, uid, "CertificateIssued", &word.note);
@@ -183,11 +183,11 @@ impl Controller {
 
     /// Whether it is not known yet what a Gateway has of certificates, and what was said of it before still holds.
     pub(super) fn awaits_certificates(&self, gateway: &ObjectName) -> bool {
-        let mut wants = self.translator.translation().wants.values();
+        let mut wants = self.translator.translation().wants_of(gateway);
         self.settings.issuing.is_some()
             && self.certificates.picture.is_none()
             && !self.has_taken_over
-            && wants.any(|wants| wants.listener.gateway == *gateway && issuer(wants).is_some())
+            && wants.any(|wants| issuer(wants).is_some())
     }
 
     fn demand(&self) -> (Demand, Owners) {
@@ -232,7 +232,7 @@ impl Controller {
     fn doors(&self) -> (BTreeMap<Hostname, BTreeSet<ObjectName>>, BTreeMap<ObjectName, Doors>) {
         let (mut names, mut doors): (BTreeMap<_, BTreeSet<_>>, BTreeMap<_, _>) = Default::default();
         for wants in self.translator.translation().wants.values() {
-            if wants.issuer != Issuer::Acme {
+            if !matches!(wants.issuer, Issuer::Acme { .. }) {
                 continue;
             }
             let gateway = &wants.listener.gateway;
@@ -261,7 +261,7 @@ impl Controller {
             return Err(format!("the challenge is not published yet for Gateway {gateway}"));
         };
         let reports = self.reports.get(gateway);
-        let (_, ready, _) = self.reached(gateway);
+        let ready = self.reached(gateway).1.count();
         let here = reports.map_or(0, BTreeMap::len);
         if here == 0 || here < ready {
             return Err(format!(

@@ -1,6 +1,7 @@
 //! The link while this replica leads: its CA, its server, what is published over it and what comes back.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ use tokio::net::TcpListener;
 use super::{Controller, told};
 use crate::authority::{self, Keeping, SessionRoot};
 use crate::issuing::Shown;
+use crate::listen::listen;
 use crate::settings::LinkAddress;
 use crate::tokens::Reviews;
 
@@ -81,24 +83,23 @@ impl Controller {
         self.reports.clear();
         self.served.clear();
         self.left_alone.clear();
+        self.noted.clear();
         self.leads_since = leads.then(Instant::now);
         self.has_taken_over = false;
         self.dirty.everything = true;
         self.stop_issuing().await;
-        if leads {
-            self.open_link().await;
-        } else if let Some(term) = self.term.take() {
+        if !leads && let Some(term) = self.term.take() {
             term.server.stop().await;
         }
     }
 
-    /// Opens the link; where that does not work, the heartbeat tries again.
+    /// Opens the link; where that does not work, the next heartbeat tries again.
     async fn open_link(&mut self) {
         let Keeping { trust, sessions } = match authority::keep(&self.client, &self.settings).await {
             Ok(kept) => kept,
             Err(error) => return self.log.error("link-failed", error),
         };
-        let socket = match TcpListener::bind(self.settings.link_listen).await {
+        let socket = match bind(self.settings.link_listen) {
             Ok(socket) => socket,
             Err(error) => {
                 let address = self.settings.link_listen;
@@ -125,6 +126,7 @@ impl Controller {
     /// Once a second: what has to be tried again, or looked after.
     pub(super) async fn beat(&mut self) {
         self.is_fetching_again = false;
+        self.tell_unlisted();
         self.metrics.objects.set(self.objects().count() as u64);
         self.metrics.refused_objects.set(self.unread.len() as u64);
         self.metrics.status_waiting.set(self.statuses.waiting() as u64);
@@ -380,6 +382,12 @@ impl Controller {
             }
         }
     }
+}
+
+fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = listen(address)?;
+    socket.set_nonblocking(true)?;
+    TcpListener::from_std(socket)
 }
 
 fn address(service: &Service) -> Option<SocketAddr> {

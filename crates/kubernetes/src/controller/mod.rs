@@ -3,6 +3,7 @@
 mod cert_manager;
 mod issue;
 mod link;
+mod sync;
 mod takeover;
 mod told;
 mod turn;
@@ -10,8 +11,6 @@ mod turn;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use kube::Client;
@@ -24,6 +23,8 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use self::issue::{Certificates, News};
 use self::link::{Published, Term};
+pub use self::sync::Health;
+use self::sync::Waiting;
 use crate::certmanager;
 use crate::crds::{self, Crds};
 use crate::data::Data;
@@ -33,6 +34,7 @@ use crate::lease::Election;
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::nodes::Nodes;
+use crate::patience::patient;
 use crate::planes::{Allotment, Keeper, Planes};
 use crate::settings::{ADMIN_PORT, HEALTH_PORT, Settings};
 use crate::status::{StatusWriter, Statuses};
@@ -47,20 +49,6 @@ const GATHERING: Duration = Duration::from_millis(4);
 const MOST_AT_ONCE: usize = 20_000;
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
-/// What others may know of a running controller.
-#[derive(Debug, Default)]
-pub struct Health {
-    synced: AtomicBool,
-}
-
-impl Health {
-    /// Whether everything in the cluster has been looked at once.
-    #[must_use]
-    pub fn is_ready(&self) -> bool {
-        self.synced.load(Relaxed)
-    }
-}
-
 /// Runs a controller until `stop` says so.
 pub async fn run(
     client: Client,
@@ -70,13 +58,14 @@ pub async fn run(
     health: Arc<Health>,
     stop: watch::Receiver<bool>,
 ) {
+    let client = patient(&client);
     let mut tasks = JoinSet::new();
     let (sightings, seen) = mpsc::channel(WAITING);
-    let (events, publishing) = Events::new(client.clone(), &settings.identity, log.clone());
+    let statuses = Statuses::default();
+    let (events, publishing) = Events::new(client.clone(), &settings.identity, statuses.clone(), log.clone());
     tasks.spawn(publishing);
     let (crds_told, crds) = watch::channel(None);
     tasks.spawn(crds::follow(client.clone(), crds_told, log.clone()));
-    let statuses = Statuses::default();
     let writer = StatusWriter {
         client: client.clone(),
         statuses: statuses.clone(),
@@ -124,10 +113,12 @@ pub async fn run(
         nodes: Nodes::default(),
         pool: Allotment::new(),
         watches: BTreeMap::new(),
+        waiting: Waiting::new(),
         statuses,
         planes,
         cert_manager,
         not_asked: BTreeMap::new(),
+        noted: BTreeMap::new(),
         accounts: Accounts::default(),
         changes: Vec::new(),
         pending: Delta::default(),
@@ -167,11 +158,14 @@ struct Controller {
     /// Addresses of Gateways that have theirs out of a pool.
     pool: Allotment,
     watches: BTreeMap<Kind, Watching>,
+    waiting: Waiting,
     statuses: Statuses,
     planes: Planes,
     cert_manager: certmanager::Certificates,
     /// What has been told about what cert-manager is not asked for.
     not_asked: BTreeMap<ObjectKey, BTreeSet<String>>,
+    /// What has been told of what has no place in a status.
+    noted: BTreeMap<ObjectKey, BTreeSet<String>>,
     accounts: Accounts,
     /// What the next turn begins with.
     changes: Vec<Change>,
@@ -255,6 +249,7 @@ impl Controller {
                 Some(sighting) = seen.recv() => Event::Sighting(sighting),
                 _ = heartbeat.tick() => Event::Heartbeat,
             };
+            let is_time = matches!(event, Event::Leading | Event::Heartbeat);
             match event {
                 Event::Stop => break,
                 Event::Leading => {
@@ -276,15 +271,31 @@ impl Controller {
                     self.take(sighting);
                     self.gather(&mut seen).await;
                 }
-                Event::Heartbeat => self.beat().await,
+                Event::Heartbeat => {}
             }
-            self.turn().await;
-            self.settle_challenges();
+            // The API server may take its time, and who leads no longer must let go at once. Whatever is left undone
+            // here is done when its turn comes again.
+            let (mut other_lead, mut other_stop) = (leading.clone(), stop.clone());
+            tokio::select! {
+                biased;
+                _ = other_stop.wait_for(|stop| *stop) => {}
+                Ok(()) = other_lead.changed() => {}
+                () = self.work(is_time) => {}
+            }
         }
         self.lead(false).await;
         for (_, watching) in std::mem::take(&mut self.watches) {
             watching.task.abort();
         }
+    }
+
+    /// Gives way wherever it waits: nothing may be lost there.
+    async fn work(&mut self, is_time: bool) {
+        if is_time {
+            self.beat().await;
+        }
+        self.turn().await;
+        self.settle_challenges();
     }
 
     /// Changes seldom come alone.
@@ -336,6 +347,7 @@ impl Controller {
 
     fn see(&mut self, seen: Seen) {
         let Seen { key, object, observed } = seen;
+        let uid = observed.uid.clone();
         if kinds::has_status(key.kind) {
             self.statuses.observe(&key, Some(observed));
             self.touched.insert(key.clone());
@@ -352,7 +364,7 @@ impl Controller {
                 if self.unread.insert(key.clone(), problem.clone()).as_ref() != Some(&problem) {
                     self.log.warning("refused", format_args!("{key} is left out: {problem}"));
                     if self.leading {
-                        self.events.warn(&key, "", "Invalid", &problem);
+                        self.events.warn_of(&key, &uid, "Invalid", &problem);
                     }
                 }
                 self.changes.push(Change::Remove(key));
@@ -417,10 +429,6 @@ impl Controller {
             self.statuses.serve(kind, Some(version));
         }
         self.watches.insert(kind, Watching { version, task, listed: false });
-    }
-
-    fn is_synced(&self) -> bool {
-        self.health.is_ready()
     }
 
     /// Whether an object is there and none of our business or gone altogether.

@@ -29,7 +29,7 @@ impl Controller {
         let (addresses, ready, _) = self.reached(gateway);
         // Services and nodes are looked up beside all else, and may come a moment later.
         let has_no_address = matches!(addresses.fault, Some((Reason::AddressNotAssigned, _)));
-        answered < ready || has_no_address
+        answered < ready.count() || has_no_address
     }
 
     /// Once a second: ends it for those that did not come.

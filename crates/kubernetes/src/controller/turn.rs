@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use tidegate_api::core::EndpointEntry;
@@ -18,7 +17,7 @@ use crate::planes::{
     Addresses, Claim, MAX_ADDRESSES, Plane, Reached, Wanted, Way, addresses, allot, exposures, plane_name,
     ranges,
 };
-use crate::programmed::Serving;
+use crate::programmed::{Ready, Serving};
 use crate::status::has_entries_of;
 
 /// How often what was fetched may ask for more before others get their turn.
@@ -46,10 +45,10 @@ impl Controller {
             return;
         }
         let start = Instant::now();
-        let changed = !self.changes.is_empty();
-        let mut delta = std::mem::take(&mut self.pending);
-        join(&mut delta, self.translate().await);
-        self.tell_notes(&delta);
+        let changed = !self.changes.is_empty() || !self.pending.is_empty();
+        self.translate().await;
+        let delta = std::mem::take(&mut self.pending);
+        self.tell_notes();
         if !delta.infrastructure.is_empty() || self.dirty.everything {
             self.allot_addresses();
         }
@@ -86,20 +85,11 @@ impl Controller {
         }
     }
 
-    /// Nothing is said before everything has been looked at: half of the truth would be wrong statuses.
-    fn sync(&mut self) -> bool {
-        let is_synced = !self.watches.is_empty() && self.watches.values().all(|watching| watching.listed);
-        if is_synced {
-            self.health.synced.store(true, Relaxed);
-            self.dirty.everything = true;
-            self.log.info("synced", format_args!("all {} kinds have been looked at", self.watches.len()));
-        }
-        is_synced
-    }
-
     /// Translates what has changed, and brings the Secrets and ConfigMaps here that are asked for.
-    async fn translate(&mut self) -> Delta {
-        let mut delta = self.translator.apply(std::mem::take(&mut self.changes));
+    /// What comes of it is added to what is pending, so that it is not lost where fetching gives way.
+    async fn translate(&mut self) {
+        let delta = self.translator.apply(std::mem::take(&mut self.changes));
+        join(&mut self.pending, delta);
         for _ in 0..ROUNDS {
             let missing = self.data.missing(self.translator.data_asked_for());
             if missing.is_empty() || self.is_fetching_again {
@@ -120,26 +110,37 @@ impl Controller {
                     }
                 }
             }
-            join(&mut delta, self.translator.apply(changes));
+            let delta = self.translator.apply(changes);
+            join(&mut self.pending, delta);
             // The heartbeat tries again what could not be had.
             self.is_fetching_again = fetched.failed;
         }
         let unasked = self.data.drop_unasked(self.translator.data_asked_for());
         if !unasked.is_empty() {
-            join(&mut delta, self.translator.apply(unasked));
+            let delta = self.translator.apply(unasked);
+            join(&mut self.pending, delta);
         }
-        delta
     }
 
-    /// What has no place in a status is an Event.
-    fn tell_notes(&self, delta: &Delta) {
-        if !self.leading {
-            return;
-        }
-        let translation = self.translator.translation();
-        for key in &delta.statuses {
-            for note in translation.notes.get(key).into_iter().flatten() {
-                self.events.warn(key, "", "Note", &note.message);
+    /// What has no place in a status is in the log, and an Event where this replica leads. Once: a new leader says all of
+    /// it again, since it cannot know what the one before came to say.
+    fn tell_notes(&mut self) {
+        let notes = &self.translator.translation().notes;
+        self.noted.retain(|key, noted| {
+            let now = notes.get(key).into_iter().flatten();
+            noted.retain(|message| now.clone().any(|note| note.message == *message));
+            !noted.is_empty()
+        });
+        for (key, notes) in notes {
+            for note in notes {
+                if self.noted.get(key).is_some_and(|noted| noted.contains(&note.message)) {
+                    continue;
+                }
+                self.noted.entry(key.clone()).or_default().insert(note.message.clone());
+                self.log.warning("note", format_args!("{key}: {}", note.message));
+                if self.leading {
+                    self.events.warn(key, "Note", &note.message);
+                }
             }
         }
     }
@@ -149,11 +150,19 @@ impl Controller {
         let translation = self.translator.translation();
         let mut accounts = BTreeMap::new();
         let mut ours = BTreeSet::new();
-        for key in translation.statuses.keys().filter(|key| key.kind == Kind::Gateway) {
-            let gateway = &key.name;
+        let mut gateways: Vec<&ObjectName> = translation.gateways().collect();
+        let there = &self.translator.resources().gateways;
+        gateways.sort_by_key(|gateway| (there.get(*gateway).map(|there| there.meta.created), *gateway));
+        for gateway in gateways {
             ours.insert(gateway.clone());
             let account = ObjectName::new(gateway.namespace.clone(), plane_name(&gateway.name));
-            accounts.insert(account, gateway.clone());
+            // Whose token it is decides about keys: it is one Gateway's, the older one's.
+            let first = accounts.entry(account.clone()).or_insert_with(|| gateway.clone());
+            if first != gateway {
+                let why = format!("Gateway {first} has the name {} for its data planes", account.name);
+                self.planes.want(gateway.clone(), Wanted::Impossible(why));
+                continue;
+            }
             let asked = translation.infrastructure.get(gateway);
             let published = self.published.get(gateway);
             let wanted = match (asked, published, self.link_address, &self.term) {
@@ -205,8 +214,7 @@ impl Controller {
             || dirty.everything
             || delta.statuses.iter().any(|key| key.kind == Kind::ListenerSet)
         {
-            let all = translation.statuses.keys().take_while(|key| key.kind <= Kind::Gateway);
-            gateways.extend(all.filter(|key| key.kind == Kind::Gateway).map(|key| key.name.clone()));
+            gateways.extend(translation.gateways().cloned());
         }
         gateways.extend(
             delta.statuses.iter().filter(|key| key.kind == Kind::Gateway).map(|key| key.name.clone()),
@@ -219,8 +227,7 @@ impl Controller {
             if self.leave_alone(&gateway) {
                 continue;
             }
-            for (key, mut status) in self.programmed(&gateway) {
-                self.tell_cert_manager(&key, &gateway, Arc::make_mut(&mut status));
+            for (key, status) in self.programmed(&gateway) {
                 if self.served.get(&key) != Some(&status) {
                     self.served.insert(key.clone(), status);
                     touched.insert(key);
@@ -237,17 +244,20 @@ impl Controller {
         };
         let nobody = BTreeMap::new();
         let (found, ready, asked) = self.reached(gateway);
+        let failure = self.planes.failure(gateway);
         let serving = Serving {
             gateway,
             reports: self.reports.get(gateway).unwrap_or(&nobody),
             needed: self.published.get(gateway).map_or(u64::MAX, |published| published.needed),
-            ready,
+            ready: &ready,
+            failure: failure.as_deref(),
             addresses: &found,
             asked_addresses: asked,
         };
         let before = |key: &ObjectKey| self.served.get(key).map(|status| &**status);
         let finished = |key: &ObjectKey, mut status: Status| {
             self.tell_certificates(&mut status, key);
+            self.tell_cert_manager(&mut status, key, gateway);
             Arc::new(status)
         };
         let own = finished(&key, Status::Gateway(serving.gateway(status, before(&key))));
@@ -264,8 +274,8 @@ impl Controller {
         all
     }
 
-    /// The addresses of a Gateway, how many of its Pods are ready, and how many addresses it asks for.
-    pub(super) fn reached(&self, gateway: &ObjectName) -> (Addresses, usize, usize) {
+    /// The addresses of a Gateway, which of its Pods are ready, and how many addresses it asks for.
+    pub(super) fn reached(&self, gateway: &ObjectName) -> (Addresses, Ready, usize) {
         let Some(asked) = self.translator.translation().infrastructure.get(gateway) else {
             return Default::default();
         };
@@ -274,22 +284,19 @@ impl Controller {
         let services: Vec<_> = exposures
             .iter()
             .filter_map(|exposure| {
-                Some((exposure.service.as_str(), self.planes.service(&named(&exposure.service))?))
+                Some((exposure.service.as_str(), self.planes.service(gateway, &named(&exposure.service))?))
             })
             .collect();
         let services = services.iter().map(|(name, service)| (*name, &**service)).collect();
         let endpoints: Vec<&EndpointEntry> =
             exposures.iter().flat_map(|exposure| self.ready(&named(&exposure.service))).collect();
-        let ready: BTreeSet<IpAddr> = endpoints
-            .iter()
-            .flat_map(|endpoint| endpoint.addresses.iter().filter_map(|ip| ip.parse().ok()))
-            .collect();
+        let pods: BTreeSet<IpAddr> = endpoints.iter().flat_map(|endpoint| endpoint.ip_addresses()).collect();
         let nodes: BTreeSet<&str> =
             endpoints.iter().filter_map(|endpoint| endpoint.node_name.as_deref()).collect();
         let nodes: Vec<IpAddr> = nodes.iter().flat_map(|node| self.nodes.addresses(node)).copied().collect();
         let pool = self.pool.get(gateway).map(Vec::as_slice);
-        let reached = Reached { services: &services, pods: &ready, nodes: &nodes, pool };
-        (addresses(&exposures, asked, &reached), ready.len(), asked.addresses.len())
+        let reached = Reached { services: &services, pods: &pods, nodes: &nodes, pool };
+        (addresses(&exposures, asked, &reached), Ready::of(endpoints), asked.addresses.len())
     }
 
     /// The ready ones.

@@ -22,7 +22,7 @@ use crate::certmanager::BY_CERT_MANAGER;
 /// Marks what is ours, and says what it is.
 pub(crate) const SHELF_LABEL: &str = "gateway.tidegate.io/certificates";
 /// Whose it is, where several controllers share a cluster.
-const CONTROLLER: &str = "gateway.tidegate.io/controller-name";
+pub(crate) const CONTROLLER: &str = "gateway.tidegate.io/controller-name";
 const SEAL: &str = "gateway.tidegate.io/seal";
 
 const TLS: &str = "kubernetes.io/tls";

@@ -24,7 +24,7 @@ use tokio::task::JoinHandle;
 
 pub(crate) use self::challenges::{Doors, LinkChallenges, Shown};
 use self::documents::Form;
-pub(crate) use self::documents::{DOCUMENT, Mark, certificate, selector};
+pub(crate) use self::documents::{CONTROLLER, DOCUMENT, Mark, certificate, selector};
 pub(crate) use self::news::news;
 pub(crate) use self::store::Owners;
 use self::store::SecretStore;
@@ -39,7 +39,8 @@ const LONGEST: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug)]
 pub struct IssuingSettings {
     pub embedded: Option<EmbeddedSettings>,
-    pub acme: Option<AcmeSettings>,
+    /// Accounts, each with a name of its own.
+    pub acme: Vec<AcmeSettings>,
     pub policies: Policies,
     /// Who makes certificates for Gateways that do not say.
     pub default: Option<tidegate_translate::Issuer>,
@@ -156,10 +157,12 @@ async fn open(
             }
         }
     }
-    if let Some(acme) = &settings.acme {
-        match Acme::new(acme.clone()) {
-            Ok(acme) => _ = issuers.acme.insert("default".into(), acme),
-            Err(error) => log.error("issuing-failed", error),
+    for account in &settings.acme {
+        match Acme::new(account.clone()) {
+            Ok(acme) => _ = issuers.acme.insert(Arc::clone(&account.name), acme),
+            Err(error) => {
+                log.error("issuing-failed", format_args!("ACME account {}: {error}", account.name));
+            }
         }
     }
     policies.retain(|issuer, _| match issuer {

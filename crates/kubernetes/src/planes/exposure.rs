@@ -325,6 +325,8 @@ mod tests {
             affinity: None,
             priority_class_name: None,
             termination_delay: None,
+            keep_plan: None,
+            image_pull_secrets: None,
         };
         GatewayParametersSpec { workload: Some(workload), ..merged(None, None) }
     }

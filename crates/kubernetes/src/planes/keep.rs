@@ -11,13 +11,13 @@ use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use tidegate_plan::ObjectName;
 
 use super::kind::{Managed, ManagedKind};
 use super::objects::{ROLE, ROLE_LABEL};
-use super::scale;
-use super::state::{Job, Planes, version};
+use super::state::{Job, Planes, is_owned_by, version};
+use super::{scale, service};
 use crate::events::Events;
 use crate::log::Log;
 use crate::metrics::Metrics;
@@ -69,7 +69,7 @@ impl Keeper {
         let is_workload =
             |managed: &Managed| matches!(managed.kind, ManagedKind::Deployment | ManagedKind::DaemonSet);
         let (workloads, others): (Vec<Managed>, Vec<Managed>) = job.apply.into_iter().partition(is_workload);
-        let mut failure = None;
+        let mut failure = job.impossible;
         for together in [others, workloads] {
             let applied = together.into_iter().map(|managed| self.apply_for(&job.gateway, managed));
             failure = failure.or(futures::future::join_all(applied).await.into_iter().find_map(Result::err));
@@ -90,7 +90,7 @@ impl Keeper {
                 }
             }
         }
-        let attempt = self.planes.done(&job.gateway, failure.is_none());
+        let attempt = self.planes.done(&job.gateway, failure.as_deref());
         if let Some(failure) = failure.filter(|_| attempt == 0 || attempt.is_power_of_two()) {
             self.log.error("apply-failed", format_args!("Gateway {}: {failure}", job.gateway));
             self.events.warn_gateway(&job.gateway, "ApplyFailed", &failure);
@@ -99,7 +99,7 @@ impl Keeper {
 
     async fn apply_for(&self, gateway: &ObjectName, managed: Managed) -> Result<(), String> {
         let described = format!("{} {}", managed.kind.as_str(), managed.name);
-        match self.apply(&managed).await {
+        match self.apply(gateway, &managed).await {
             Ok(result) => {
                 self.metrics.applies.inc();
                 self.log.info("applied", format_args!("{described} for Gateway {gateway}"));
@@ -113,12 +113,39 @@ impl Keeper {
         }
     }
 
-    async fn apply(&self, managed: &Managed) -> Result<Json, kube::Error> {
+    async fn apply(&self, gateway: &ObjectName, managed: &Managed) -> Result<Json, ApplyError> {
         let api = managed.kind.api(&self.client, &managed.name.namespace);
+        let name = &*managed.name.name;
+        let mut body = managed.body.clone();
+        if let Some(there) = self.there(&api, managed).await? {
+            if !is_owned_by(gateway, &there) {
+                return Err(ApplyError::Foreign);
+            }
+            // This one and none that takes its place meanwhile.
+            body["metadata"]["uid"] = there["metadata"]["uid"].clone();
+        }
         scale::hand_on(&api, managed).await?;
         let params = PatchParams::apply(crate::FIELD_MANAGER).force();
-        let result = api.patch(&managed.name.name, &params, &Patch::Apply(&managed.body)).await?;
-        Ok(plain(&result))
+        let result = plain(&api.patch(name, &params, &Patch::Apply(&body)).await?);
+        let Some(ports) = service::without_others(&result, managed) else { return Ok(result) };
+        let patch = json!({
+            "metadata": {"resourceVersion": result["metadata"]["resourceVersion"]}, "spec": {"ports": ports},
+        });
+        let params =
+            PatchParams { field_manager: Some(crate::FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        Ok(plain(&api.patch(name, &params, &Patch::Merge(&patch)).await?))
+    }
+
+    /// The object that has the name already. What does not have our label is not followed.
+    async fn there(
+        &self,
+        api: &Api<DynamicObject>,
+        managed: &Managed,
+    ) -> Result<Option<Arc<Json>>, kube::Error> {
+        if let Some(there) = self.planes.there(&managed.key()) {
+            return Ok(Some(there));
+        }
+        Ok(api.get_opt(&managed.name.name).await?.map(|there| Arc::new(plain(&there))))
     }
 
     async fn watch(&self, kind: ManagedKind) {
@@ -155,6 +182,14 @@ impl Keeper {
             }
         }
     }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum ApplyError {
+    #[error("there is one already that is not this Gateway's; it is left as it is until it is deleted")]
+    Foreign,
+    #[error("{0}")]
+    Refused(#[from] kube::Error),
 }
 
 /// The object as JSON, without who manages which field.

@@ -1,8 +1,12 @@
 //! Names of what is made for a Gateway.
 //!
 //! Everything is called `tidegate-NAME` after its Gateway. Where that has more than 52 characters, or dots, which some
-//! kinds do not take, dots become dashes, it is cut, and a hash of the whole name is put behind it. Services for an
+//! kinds do not take, dots become dashes, it is cut, and a hash of the whole name is put behind it. A name that ends as
+//! if it had one gets one too, so that nobody can call a Gateway by the name that another has got. Services for an
 //! address that was asked for have a hash of the address behind that.
+//!
+//! Two names may still meet: a hash has 32 bits, and `web-cluster` may be a Gateway as well as what is made for `web`.
+//! Then an object is whose it was first (`keep`), and the ServiceAccount the older Gateway's.
 
 use std::net::IpAddr;
 
@@ -13,11 +17,17 @@ const MAX: usize = 52;
 
 pub(crate) fn plane(gateway: &str) -> String {
     let name = format!("tidegate-{gateway}");
-    if !name.contains('.') {
+    if !name.contains('.') && !has_hash(gateway) {
         return shortened(&name, MAX);
     }
     let cut = name.len().min(MAX - 9);
     format!("{}-{}", name[..cut].replace('.', "-").trim_end_matches('-'), short_hash(&name))
+}
+
+/// Whether it ends as names with a hash do.
+fn has_hash(name: &str) -> bool {
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    name.rsplit_once('-').is_some_and(|(_, end)| end.len() == 8 && end.bytes().all(is_digit))
 }
 
 /// The Service for one address.
@@ -43,6 +53,8 @@ mod tests {
     fn a_short_name_is_kept() {
         assert_eq!(plane("web"), "tidegate-web");
         assert_eq!(plane("8080"), "tidegate-8080", "a Service's name begins with a letter");
+        assert_eq!(plane("web-12345678x"), "tidegate-web-12345678x");
+        assert_eq!(plane("20261117"), "tidegate-20261117");
     }
 
     #[test]
@@ -59,6 +71,9 @@ mod tests {
             &long[..44],
             &format!("{}.b", &long[..100]),
             &format!("{}.c", &long[..100]),
+            plane("a.b").trim_start_matches("tidegate-"),
+            plane(&long).trim_start_matches("tidegate-"),
+            for_address("a-b", IpAddr::from([192, 0, 2, 1])).trim_start_matches("tidegate-"),
         ]
         .map(plane);
         for (index, name) in names.iter().enumerate() {

@@ -32,6 +32,8 @@ const DRAIN: u64 = 30;
 /// What ending takes besides delay and drain.
 const SLACK: u64 = 10;
 const FOLDER: &str = "/var/run/tidegate";
+/// Where the last plan is kept, if it is.
+const PLAN_FOLDER: &str = "/var/lib/tidegate";
 
 /// What a data plane is made of.
 #[derive(Clone, Copy, Debug)]
@@ -82,6 +84,18 @@ impl Plane<'_> {
 
     fn is_in_host_network(&self) -> bool {
         self.workload_parameters().and_then(|workload| workload.host_network) == Some(true)
+    }
+
+    fn keeps_plan(&self) -> bool {
+        self.workload_parameters().and_then(|workload| workload.keep_plan) == Some(true)
+    }
+
+    /// The names of the Secrets that the image is pulled with.
+    fn pull_secrets(&self) -> Vec<&str> {
+        match self.workload_parameters().and_then(|workload| workload.image_pull_secrets.as_ref()) {
+            Some(asked) => asked.iter().map(|secret| secret.name.as_str()).collect(),
+            None => self.settings.image_pull_secrets.iter().map(String::as_str).collect(),
+        }
     }
 
     pub(super) fn managed(&self, kind: ManagedKind, name: String, fields: Json) -> Managed {
@@ -169,6 +183,15 @@ impl Plane<'_> {
                 {"configMap": {"name": self.name(), "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
             ]}}],
         });
+        if self.keeps_plan() {
+            // As long as the Pod, and through every start of its container.
+            let volume = json!({"name": "plan", "emptyDir": {}});
+            pod["volumes"].as_array_mut().into_iter().for_each(|volumes| volumes.push(volume.clone()));
+        }
+        let secrets = self.pull_secrets();
+        if !secrets.is_empty() {
+            pod["imagePullSecrets"] = secrets.iter().map(|name| json!({"name": name})).collect();
+        }
         if self.is_in_host_network() {
             pod["hostNetwork"] = true.into();
             pod["dnsPolicy"] = "ClusterFirstWithHostNet".into();
@@ -233,6 +256,9 @@ impl Plane<'_> {
             format!("--pre-stop-delay={delay}s"),
             format!("--drain={drain}s"),
         ];
+        if self.keeps_plan() {
+            arguments.push(format!("--cache={PLAN_FOLDER}"));
+        }
         let log = self.parameters().log.as_ref();
         arguments.push(match log.and_then(|log| log.format) {
             None | Some(LogForm::Json) => "--log-format=json".to_owned(),
@@ -270,6 +296,13 @@ impl Plane<'_> {
             },
             "volumeMounts": [{"name": "link", "mountPath": FOLDER, "readOnly": true}],
         });
+        if self.keeps_plan() {
+            let mount = json!({"name": "plan", "mountPath": PLAN_FOLDER});
+            container["volumeMounts"]
+                .as_array_mut()
+                .into_iter()
+                .for_each(|mounts| mounts.push(mount.clone()));
+        }
         if let Some(policy) = &self.settings.image_pull_policy {
             container["imagePullPolicy"] = policy.as_str().into();
         }

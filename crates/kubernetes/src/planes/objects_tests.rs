@@ -18,6 +18,7 @@ fn settings() -> Settings {
         lease: "tidegate".to_owned(),
         image: "tidegate:1.0".to_owned(),
         image_pull_policy: Some("IfNotPresent".to_owned()),
+        image_pull_secrets: Vec::new(),
         link: LinkAddress::Service("tidegate-link".to_owned()),
         cert_manager: false,
         link_listen: SocketAddr::from(([0, 0, 0, 0], 9443)),

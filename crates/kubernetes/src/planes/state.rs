@@ -22,6 +22,8 @@ pub(crate) enum Wanted {
     AsItIs,
     /// The Gateway is somebody else's now.
     Nothing,
+    /// Nothing can be made for it, and why.
+    Impossible(String),
 }
 
 #[derive(Debug, Default)]
@@ -35,6 +37,8 @@ struct State {
     /// Gateways that are worked on, and what the watch has seen go since, in which version.
     in_flight: BTreeMap<ObjectName, BTreeMap<ManagedKey, u64>>,
     delayed: BTreeMap<ObjectName, (Instant, u32)>,
+    /// Why a Gateway does not have what it shall.
+    failed: BTreeMap<ObjectName, String>,
     listed: BTreeSet<ManagedKind>,
 }
 
@@ -77,6 +81,7 @@ impl Planes {
     pub(crate) fn forget(&self, gateway: &ObjectName) {
         let mut state = self.state();
         state.wanted.remove(gateway);
+        state.failed.remove(gateway);
         state.dirty.remove(gateway);
         state.delayed.remove(gateway);
     }
@@ -86,9 +91,20 @@ impl Planes {
         self.state().there.iter().filter_map(|(key, object)| owner(&key.1, object)).collect()
     }
 
-    /// A Service of ours as it is.
-    pub(crate) fn service(&self, name: &ObjectName) -> Option<Arc<Json>> {
-        self.state().there.get(&(ManagedKind::Service, name.clone())).cloned()
+    /// A Service of this Gateway as it is.
+    pub(crate) fn service(&self, gateway: &ObjectName, name: &ObjectName) -> Option<Arc<Json>> {
+        let service = self.there(&(ManagedKind::Service, name.clone()))?;
+        is_owned_by(gateway, &service).then_some(service)
+    }
+
+    /// An object as the watch has it.
+    pub(super) fn there(&self, key: &ManagedKey) -> Option<Arc<Json>> {
+        self.state().there.get(key).cloned()
+    }
+
+    /// Why a Gateway does not have what it shall, where that is so.
+    pub(crate) fn failure(&self, gateway: &ObjectName) -> Option<String> {
+        self.state().failed.get(gateway).cloned()
     }
 
     /// What there is of a kind.
@@ -151,7 +167,8 @@ impl Planes {
         let wanted = state.wanted.get(&gateway)?.clone();
         state.in_flight.insert(gateway.clone(), BTreeMap::new());
         let (apply, delete) = state.differences(&gateway, &wanted);
-        Some(Job { gateway, apply, delete })
+        let impossible = if let Wanted::Impossible(why) = wanted { Some(why) } else { None };
+        Some(Job { gateway, apply, delete, impossible })
     }
 
     pub(super) fn next(&self) -> Option<Instant> {
@@ -160,10 +177,20 @@ impl Planes {
         delayed.map(|(_, (time, _))| *time).min().filter(|_| state.leading)
     }
 
-    pub(super) fn done(&self, gateway: &ObjectName, worked: bool) -> u32 {
+    /// A job is over, with what went wrong. How often it has gone wrong before.
+    pub(super) fn done(&self, gateway: &ObjectName, failure: Option<&str>) -> u32 {
         let mut state = self.state();
         state.in_flight.remove(gateway);
-        if worked || !state.wanted.contains_key(gateway) {
+        let failure = failure.filter(|_| state.wanted.contains_key(gateway));
+        let before = match failure {
+            Some(why) => state.failed.insert(gateway.clone(), why.to_owned()),
+            None => state.failed.remove(gateway),
+        };
+        if before.as_deref() != failure {
+            // It is part of a status, as addresses are.
+            self.services_changed.notify_one();
+        }
+        if failure.is_none() {
             state.delayed.remove(gateway);
             return 0;
         }
@@ -207,7 +234,7 @@ impl State {
     fn differences(&self, gateway: &ObjectName, wanted: &Wanted) -> (Vec<Managed>, Vec<ManagedKey>) {
         let objects = match wanted {
             Wanted::Objects(objects) => &objects[..],
-            Wanted::AsItIs => return (Vec::new(), Vec::new()),
+            Wanted::AsItIs | Wanted::Impossible(_) => return (Vec::new(), Vec::new()),
             Wanted::Nothing => &[],
         };
         let apply = objects.iter().filter(|object| self.differs(object)).cloned().collect();
@@ -236,9 +263,20 @@ pub(super) fn version(object: &Json) -> Option<u64> {
 
 /// The Gateway that an object belongs to.
 fn owner(name: &ObjectName, object: &Json) -> Option<ObjectName> {
-    let owners = object["metadata"]["ownerReferences"].as_array()?;
-    let gateway = owners.iter().find(|owner| owner["kind"] == "Gateway")?;
-    Some(ObjectName::new(name.namespace.clone(), gateway["name"].as_str()?))
+    Some(ObjectName::new(name.namespace.clone(), owner_name(object)?))
+}
+
+fn owner_name(object: &Json) -> Option<&str> {
+    let is_gateway = |owner: &&Json| {
+        let version = owner["apiVersion"].as_str().unwrap_or_default();
+        owner["kind"] == "Gateway" && version.starts_with("gateway.networking.k8s.io/")
+    };
+    object["metadata"]["ownerReferences"].as_array()?.iter().find(is_gateway)?["name"].as_str()
+}
+
+/// Whether an object in the Gateway's namespace belongs to it, or did before the Gateway was made anew.
+pub(super) fn is_owned_by(gateway: &ObjectName, object: &Json) -> bool {
+    owner_name(object) == Some(&*gateway.name)
 }
 
 /// What is to be done for a Gateway.
@@ -246,153 +284,9 @@ pub(super) struct Job {
     pub(super) gateway: ObjectName,
     pub(super) apply: Vec<Managed>,
     pub(super) delete: Vec<ManagedKey>,
+    pub(super) impossible: Option<String>,
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn gateway() -> ObjectName {
-        ObjectName::new("shop", "web")
-    }
-
-    #[allow(clippy::needless_pass_by_value, reason = "callers build the values in place")]
-    fn managed(kind: ManagedKind, name: &str, spec: Json) -> Managed {
-        let owner = json!([{"kind": "Gateway", "name": "web", "uid": "u"}]);
-        let body = json!({"metadata": {"name": name, "ownerReferences": owner}, "spec": spec});
-        Managed { kind, name: ObjectName::new("shop", name), body }
-    }
-
-    fn leading() -> Planes {
-        let planes = Planes::default();
-        planes.state().listed = ManagedKind::ALL.into_iter().collect();
-        planes.lead(true);
-        planes
-    }
-
-    fn work(planes: &Planes) -> (Vec<String>, Vec<String>) {
-        let Some(job) = planes.take(Instant::now()) else { return Default::default() };
-        let names = |names: Vec<ManagedKey>| names.into_iter().map(|key| key.1.name.to_string()).collect();
-        (names(job.apply.iter().map(Managed::key).collect()), names(job.delete))
-    }
-
-    #[test]
-    fn what_is_missing_is_applied_and_what_is_too_much_deleted() {
-        let planes = leading();
-        let service = managed(ManagedKind::Service, "a", json!({"type": "LoadBalancer"}));
-        let old = managed(ManagedKind::Service, "old", json!({}));
-        planes.seen(old.kind, old.name.clone(), old.body.clone());
-        planes.want(gateway(), Wanted::Objects(vec![service.clone()]));
-        assert_eq!(work(&planes), (vec!["a".to_owned()], vec!["old".to_owned()]));
-        planes.applied(&gateway(), service.clone(), service.body.clone());
-        planes.deleted(&old.key());
-        planes.done(&gateway(), true);
-        assert_eq!(planes.owners(), BTreeSet::from([gateway()]));
-        planes.seen(service.kind, service.name.clone(), service.body.clone());
-        assert_eq!(work(&planes), Default::default(), "nothing differs");
-    }
-
-    #[test]
-    fn what_somebody_changes_is_put_back_and_what_the_api_server_rewrites_is_not() {
-        let planes = leading();
-        let wanted = managed(ManagedKind::Deployment, "a", json!({"cpu": "1000m"}));
-        planes.want(gateway(), Wanted::Objects(vec![wanted.clone()]));
-        assert_eq!(work(&planes).0, ["a"]);
-        let rewritten = managed(ManagedKind::Deployment, "a", json!({"cpu": "1", "added": true})).body;
-        planes.applied(&gateway(), wanted.clone(), rewritten.clone());
-        planes.done(&gateway(), true);
-        planes.seen(wanted.kind, wanted.name.clone(), rewritten);
-        assert_eq!(work(&planes).0, Vec::<String>::new());
-        planes.done(&gateway(), true);
-        let changed = managed(ManagedKind::Deployment, "a", json!({"cpu": "7"})).body;
-        planes.seen(wanted.kind, wanted.name.clone(), changed);
-        assert_eq!(work(&planes).0, ["a"]);
-    }
-
-    #[test]
-    fn a_gateway_that_is_not_accepted_keeps_what_it_has_and_a_foreign_one_loses_it() {
-        let planes = leading();
-        let service = managed(ManagedKind::Service, "a", json!({}));
-        planes.seen(service.kind, service.name.clone(), service.body.clone());
-        planes.want(gateway(), Wanted::AsItIs);
-        assert_eq!(work(&planes), Default::default());
-        planes.done(&gateway(), true);
-        planes.want(gateway(), Wanted::Nothing);
-        assert_eq!(work(&planes).1, ["a"]);
-    }
-
-    #[test]
-    fn nothing_is_done_before_all_is_known_or_without_the_lease() {
-        let planes = Planes::default();
-        planes.lead(true);
-        planes.want(gateway(), Wanted::Objects(vec![managed(ManagedKind::Service, "a", json!({}))]));
-        assert_eq!(work(&planes), Default::default());
-        planes.state().listed = ManagedKind::ALL.into_iter().collect();
-        planes.lead(false);
-        assert_eq!(work(&planes), Default::default());
-        planes.lead(true);
-        assert_eq!(work(&planes).0, ["a"]);
-    }
-
-    fn in_version(body: &Json, version: &str, status: &str) -> Json {
-        let mut object = body.clone();
-        object["metadata"]["resourceVersion"] = version.into();
-        object["status"] = status.into();
-        object
-    }
-
-    #[test]
-    fn the_answer_to_an_apply_does_not_undo_what_the_watch_told_since() {
-        let planes = leading();
-        let service = managed(ManagedKind::Service, "a", json!({}));
-        planes.want(gateway(), Wanted::Objects(vec![service.clone()]));
-        assert_eq!(work(&planes).0, ["a"]);
-        planes.seen(service.kind, service.name.clone(), in_version(&service.body, "10", "an address"));
-        planes.applied(&gateway(), service.clone(), in_version(&service.body, "9", "none yet"));
-        planes.done(&gateway(), true);
-        assert_eq!(planes.service(&service.name).expect("a Service")["status"], "an address");
-        assert_eq!(work(&planes), Default::default(), "nothing differs");
-    }
-
-    #[test]
-    fn what_was_deleted_before_the_answer_to_its_apply_came_is_applied_again() {
-        let planes = leading();
-        let service = managed(ManagedKind::Service, "a", json!({}));
-        planes.want(gateway(), Wanted::Objects(vec![service.clone()]));
-        assert_eq!(work(&planes).0, ["a"]);
-        planes.seen(service.kind, service.name.clone(), in_version(&service.body, "9", ""));
-        planes.gone(service.kind, service.name.clone(), Some(11));
-        planes.applied(&gateway(), service.clone(), in_version(&service.body, "9", ""));
-        planes.done(&gateway(), true);
-        assert_eq!(planes.service(&service.name), None);
-        assert_eq!(work(&planes).0, ["a"]);
-    }
-
-    #[test]
-    fn a_gateway_that_went_while_it_was_worked_on_holds_nobody_up() {
-        let planes = leading();
-        planes.want(gateway(), Wanted::Objects(vec![managed(ManagedKind::Service, "a", json!({}))]));
-        assert_eq!(work(&planes).0, ["a"]);
-        planes.forget(&gateway());
-        planes.done(&gateway(), false);
-        assert_eq!(planes.next(), None);
-        let other = ObjectName::new("shop", "zoo");
-        planes.want(other, Wanted::Objects(vec![managed(ManagedKind::Service, "z", json!({}))]));
-        let job = planes.take(Instant::now() + LONGEST_DELAY).expect("a job");
-        assert_eq!(job.gateway.name.to_string(), "zoo");
-    }
-
-    #[test]
-    fn a_failure_is_tried_again_later() {
-        let planes = leading();
-        planes.want(gateway(), Wanted::Objects(vec![managed(ManagedKind::Service, "a", json!({}))]));
-        assert_eq!(work(&planes).0, ["a"]);
-        assert_eq!(planes.done(&gateway(), false), 0);
-        assert_eq!(work(&planes), Default::default());
-        assert!(planes.next().is_some());
-        assert!(planes.take(Instant::now() + LONGEST_DELAY).is_some());
-        assert_eq!(planes.done(&gateway(), false), 1);
-    }
-}
+#[path = "state_tests.rs"]
+mod tests;

@@ -7,22 +7,13 @@ use tidegate_certs::{Certificate, Ledger, Shelf};
 use tidegate_plan::ObjectName;
 
 use super::RemoteError;
-use crate::issuing::{DOCUMENT, certificate, selector};
+use crate::issuing::{CONTROLLER, DOCUMENT, certificate, selector};
 
-/// Those of one namespace, or of all; with a Gateway's name, those that belong to it.
-pub async fn certificates(
-    client: &Client,
-    namespace: Option<&str>,
-    gateway: Option<&str>,
-) -> Result<Vec<Certificate>, RemoteError> {
-    let is_of = |secret: &Secret| {
-        let mut owners = secret.owner_references().iter();
-        gateway.is_none_or(|name| owners.any(|owner| owner.kind == "Gateway" && owner.name == name))
-    };
+/// Those of one namespace, or of all.
+pub async fn certificates(client: &Client, namespace: Option<&str>) -> Result<Vec<Certificate>, RemoteError> {
     let secrets = list(client, namespace, Shelf::Certificates).await?;
     let mut found: Vec<Certificate> = secrets
         .iter()
-        .filter(|secret| is_of(secret))
         .filter_map(|secret| {
             let place = ObjectName::new(secret.namespace().unwrap_or_default(), secret.name_any());
             certificate(place, secret)
@@ -32,10 +23,14 @@ pub async fn certificates(
     Ok(found)
 }
 
-/// What controllers remember of orders and failures.
-pub async fn ledgers(client: &Client) -> Result<Vec<Ledger>, RemoteError> {
+/// What controllers remember of orders and failures; with a name, what that one does.
+pub async fn ledgers(client: &Client, controller: Option<&str>) -> Result<Vec<Ledger>, RemoteError> {
     let secrets = list(client, None, Shelf::Ledger).await?;
-    let content = secrets.iter().filter_map(|secret| secret.data.as_ref()?.get(DOCUMENT));
+    let is_of = |secret: &&Secret| {
+        let of = secret.annotations().get(CONTROLLER).map(String::as_str);
+        controller.is_none() || of == controller
+    };
+    let content = secrets.iter().filter(is_of).filter_map(|secret| secret.data.as_ref()?.get(DOCUMENT));
     Ok(content.filter_map(|content| serde_json::from_slice(&content.0).ok()).collect())
 }
 

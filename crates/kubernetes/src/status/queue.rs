@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Observed {
     pub(crate) resource_version: String,
+    pub(crate) uid: String,
     pub(crate) status: Arc<Json>,
 }
 
@@ -116,6 +117,11 @@ impl Statuses {
     /// The newest status that is known of an object.
     pub(crate) fn observed(&self, key: &ObjectKey) -> Option<Arc<Json>> {
         self.state().observed.get(key).map(|observed| Arc::clone(&observed.status))
+    }
+
+    /// Which object has the name now.
+    pub(crate) fn uid(&self, key: &ObjectKey) -> Option<String> {
+        self.state().observed.get(key).map(|observed| observed.uid.clone())
     }
 
     /// Every object whose status has been seen.
@@ -225,7 +231,11 @@ mod tests {
     }
 
     fn observed(version: &str) -> Observed {
-        Observed { resource_version: version.to_owned(), status: Arc::new(json!({"seen in": version})) }
+        Observed {
+            resource_version: version.to_owned(),
+            uid: "u".to_owned(),
+            status: Arc::new(json!({"seen in": version})),
+        }
     }
 
     fn leading() -> Statuses {

@@ -132,7 +132,7 @@ impl StatusWriter {
 
     fn tell_left_out(&self, key: &ObjectKey, count: usize) {
         let message = format!("the status has no room for {count} more entries: others have filled it");
-        self.events.warn(key, "", "StatusFull", &message);
+        self.events.warn(key, "StatusFull", &message);
     }
 }
 
@@ -140,6 +140,7 @@ impl StatusWriter {
 pub(crate) fn observation(object: &DynamicObject) -> Observed {
     Observed {
         resource_version: object.metadata.resource_version.clone().unwrap_or_default(),
+        uid: object.metadata.uid.clone().unwrap_or_default(),
         status: Arc::new(object.data.get("status").cloned().unwrap_or(Json::Null)),
     }
 }
@@ -161,3 +162,7 @@ fn failed(error: Error) -> Outcome {
     };
     Outcome::Failed { error, delay }
 }
+
+#[cfg(test)]
+#[path = "writer_tests.rs"]
+mod tests;

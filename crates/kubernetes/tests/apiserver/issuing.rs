@@ -5,17 +5,20 @@ use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
 use serde_json::{Value as Json, json};
 use tidegate_certs::{EmbeddedSettings, Issuer, Policies, Policy};
 use tidegate_kubernetes::IssuingSettings;
+use tidegate_kubernetes::remote::{self, Objects};
+use tidegate_plan::ObjectName;
+use tidegate_translate::{Change, Settings, Translator};
 
 use crate::plane::TestPlane;
 use crate::server::{api, apply, eventually};
-use crate::{Controller, GATEWAY_API, cluster, condition, get};
+use crate::{CONTROLLER, Controller, GATEWAY_API, cluster, condition, get};
 
 const ISSUED: &str = "gateway.tidegate.io/CertificatesIssued";
 
-fn embedded() -> IssuingSettings {
+pub(crate) fn embedded() -> IssuingSettings {
     IssuingSettings {
         embedded: Some(EmbeddedSettings::default()),
-        acme: None,
+        acme: Vec::new(),
         policies: Policies::from([(Issuer::Embedded, Policy::embedded())]),
         default: None,
         stand_in: true,
@@ -23,7 +26,7 @@ fn embedded() -> IssuingSettings {
 }
 
 /// A Gateway that asks the embedded CA, with a listener that takes routes of all namespaces and has no hostname.
-fn gateway(name: &str, secret: &str) -> Json {
+pub(crate) fn gateway(name: &str, secret: &str) -> Json {
     json!({
         "apiVersion": GATEWAY_API, "kind": "Gateway",
         "metadata": {
@@ -40,7 +43,7 @@ fn gateway(name: &str, secret: &str) -> Json {
     })
 }
 
-fn route(name: &str, namespace: &str, gateway: &str, hostname: &str) -> Json {
+pub(crate) fn route(name: &str, namespace: &str, gateway: &str, hostname: &str) -> Json {
     json!({
         "apiVersion": GATEWAY_API, "kind": "HTTPRoute", "metadata": {"name": name, "namespace": namespace},
         "spec": {
@@ -50,20 +53,20 @@ fn route(name: &str, namespace: &str, gateway: &str, hostname: &str) -> Json {
     })
 }
 
-async fn secret(client: &Client, namespace: &str, name: &str) -> Json {
+pub(crate) async fn secret(client: &Client, namespace: &str, name: &str) -> Json {
     let found = api(client, "v1", "Secret", Some(namespace)).get_opt(name).await.expect("an answer");
     found.map_or(Json::Null, |found| serde_json::to_value(found).expect("JSON"))
 }
 
 /// The DNS names of the certificate in a Secret, as openssl would find them.
-fn has_name(secret: &Json, name: &str) -> bool {
+pub(crate) fn has_name(secret: &Json, name: &str) -> bool {
     use k8s_openapi::ByteString;
     let Ok(pem) = serde_json::from_value::<ByteString>(secret["data"]["tls.crt"].clone()) else {
         return false;
     };
     let read = tidegate_certs::Certificate::read(
-        tidegate_plan::ObjectName::new("shop", "any"),
-        tidegate_plan::ObjectName::new("shop", "any"),
+        ObjectName::new("shop", "any"),
+        ObjectName::new("shop", "any"),
         Issuer::Embedded,
         String::from_utf8_lossy(&pem.0).into_owned(),
         String::new(),
@@ -71,7 +74,7 @@ fn has_name(secret: &Json, name: &str) -> bool {
     read.is_ok_and(|certificate| certificate.held.names.iter().any(|own| own.as_str() == name))
 }
 
-async fn issued(client: &Client, namespace: &str, secret_name: &str, name: &str) -> Json {
+pub(crate) async fn issued(client: &Client, namespace: &str, secret_name: &str, name: &str) -> Json {
     eventually(&format!("Secret {namespace}/{secret_name} has a certificate for {name}"), async || {
         has_name(&secret(client, namespace, secret_name).await, name)
     })
@@ -89,6 +92,7 @@ async fn certificates_in_a_cluster() {
     further_ones_are_served_as_well(&client, &first).await;
     those_of_a_listener_set_belong_to_it(&client).await;
     what_is_not_ours_stays_as_it_is(&client).await;
+    a_dry_run_sees_what_the_controller_sees(&client).await;
     something_stands_in_until_there_is_a_certificate(&client, &first).await;
     what_somebody_spoils_is_made_again(&client).await;
     another_leader_goes_on(&client, first).await;
@@ -202,6 +206,29 @@ async fn what_is_not_ours_stays_as_it_is(client: &Client) {
     assert_eq!(secret(client, "shop", "theirs").await, before);
 }
 
+async fn a_dry_run_sees_what_the_controller_sees(client: &Client) {
+    let found = Objects::list(client).await.expect("a list");
+    assert!(found.unread.is_empty(), "{:?}", found.unread);
+    let foreign = found.foreign(CONTROLLER).expect("Secrets are listed");
+    let name = |name: &str| ObjectName::new("shop", name);
+    assert!(foreign.contains(&name("theirs")) && !foreign.contains(&name("web-tls")), "{foreign:?}");
+    let mut translator = Translator::new(Settings::cluster());
+    translator.apply(found.objects.into_iter().map(Change::Upsert));
+    let names = |gateway: &str| {
+        let gateway = name(gateway);
+        let wants = translator.translation().wants_of(&gateway);
+        let names = wants.flat_map(|wants| &wants.names).map(|wanted| wanted.name.to_string());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(names("foreign"), ["e.example.com"]);
+    assert!(names("web").contains(&"set.example.com".to_owned()), "{:?}", names("web"));
+    let held = remote::certificates(client, Some("shop")).await.expect("certificates");
+    assert!(held.iter().any(|one| one.held.secret == name("web-tls")));
+    // Nobody has cert-manager here, and no Pod leads.
+    Objects::certificates(client).await.expect("none, and no error");
+    assert!(remote::leaders(client).await.expect("a list").is_empty());
+}
+
 /// Nobody is here to be asked: clients are shown what vouches for itself, and the cluster has no Secret of it.
 async fn something_stands_in_until_there_is_a_certificate(client: &Client, controller: &Controller) {
     let mut waiting = gateway("waiting", "waiting-tls");
@@ -212,10 +239,6 @@ async fn something_stands_in_until_there_is_a_certificate(client: &Client, contr
         let found = get(client, GATEWAY_API, "Gateway", "waiting").await;
         condition(&found["status"]["listeners"][0]["conditions"], ISSUED)
             == ("False".to_owned(), "IssuanceFailed".to_owned())
-    })
-    .await;
-    eventually("there is a data plane to be", async || {
-        !get(client, "v1", "ConfigMap", "tidegate-waiting").await.is_null()
     })
     .await;
     let plane = TestPlane::start(client, "waiting", controller.link).await;

@@ -4,8 +4,11 @@
 //! TIDEGATE_APISERVER_BIN is a folder with `kube-apiserver` and `etcd`, TIDEGATE_CRDS one with the CRDs of Gateway API:
 //! `make integration` has both.
 
+mod foreign;
 mod issuing;
+mod part;
 mod plane;
+mod race;
 mod server;
 mod takeover;
 
@@ -31,6 +34,7 @@ struct Controller {
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
     metrics: Arc<Metrics>,
+    health: Arc<Health>,
     log: Arc<Mutex<Vec<String>>>,
     link: SocketAddr,
 }
@@ -41,6 +45,12 @@ impl Controller {
     }
 
     async fn start_with(client: &Client, identity: &str, issuing: Option<IssuingSettings>) -> Self {
+        let controller = Self::launch(client, identity, issuing);
+        eventually("the controller has looked at everything", async || controller.health.is_ready()).await;
+        controller
+    }
+
+    fn launch(client: &Client, identity: &str, issuing: Option<IssuingSettings>) -> Self {
         let link = SocketAddr::from(([127, 0, 0, 1], free_port()));
         let settings = Settings {
             controller_name: CONTROLLER.into(),
@@ -50,6 +60,7 @@ impl Controller {
             lease: "tidegate".to_owned(),
             image: "tidegate:test".to_owned(),
             image_pull_policy: None,
+            image_pull_secrets: Vec::new(),
             link: LinkAddress::Address(link),
             cert_manager: false,
             link_listen: link,
@@ -65,8 +76,7 @@ impl Controller {
         let running =
             run(client.clone(), settings, write, Arc::clone(&metrics), Arc::clone(&health), stopped);
         let task = tokio::spawn(running);
-        eventually("the controller has looked at everything", async || health.is_ready()).await;
-        Self { stop, task, metrics, log, link }
+        Self { stop, task, metrics, health, log, link }
     }
 
     async fn stop(self) {
@@ -96,6 +106,8 @@ async fn a_controller_in_a_cluster() {
     objects_of_data_planes_are_kept(&client).await;
     data_planes_say_what_is_programmed(&client, &first).await;
     a_kind_that_comes_later_is_followed(&client, &first).await;
+    foreign::objects_of_others_are_left_alone(&client).await;
+    foreign::names_that_meet_are_one_gateway_s(&client, &first).await;
     a_route_that_leaves_takes_its_entries_along(&client).await;
     server.restart().await;
     the_api_server_may_go_for_a_while(&client).await;
@@ -274,7 +286,7 @@ async fn objects_of_data_planes_are_kept(client: &Client) {
         .expect("a change is taken");
     eventually("what somebody changed is put back", async || {
         let ports = service().await["spec"]["ports"].clone();
-        ports.as_array().is_some_and(|ports| ports.iter().any(|port| port["port"] == 5433))
+        ports.as_array().is_some_and(|ports| ports.len() == 1 && ports[0]["port"] == 5433)
     })
     .await;
     let maps = api(client, "v1", "ConfigMap", Some("shop"));
@@ -298,7 +310,7 @@ async fn objects_of_data_planes_are_kept(client: &Client) {
     eventually("the Service follows", async || {
         service().await["spec"]["ports"]
             .as_array()
-            .is_some_and(|ports| ports.iter().any(|port| port["port"] == 5434))
+            .is_some_and(|ports| ports.len() == 1 && ports[0]["port"] == 5434)
     })
     .await;
     assert_eq!(
@@ -320,16 +332,32 @@ async fn data_planes_say_what_is_programmed(client: &Client, controller: &Contro
     assert_eq!(found["status"]["addresses"], json!([{"type": "IPAddress", "value": "192.0.2.7"}]));
     assert_eq!(condition(&found["status"]["listeners"][0]["conditions"], "Programmed").0, "True");
 
-    apply(client, &gateway("web", tcp(5435))).await;
-    eventually("the newer generation is served", async || {
-        let found = get(client, GATEWAY_API, "Gateway", "web").await;
-        let conditions = found["status"]["conditions"].as_array().cloned().unwrap_or_default();
-        let generation = &found["metadata"]["generation"];
-        conditions.iter().any(|one| {
-            one["type"] == "Programmed" && one["status"] == "True" && one["observedGeneration"] == *generation
+    let newest_is_served = async || {
+        eventually("the newer generation is served", async || {
+            let found = get(client, GATEWAY_API, "Gateway", "web").await;
+            let conditions = found["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            let generation = &found["metadata"]["generation"];
+            conditions.iter().any(|one| {
+                one["type"] == "Programmed"
+                    && one["status"] == "True"
+                    && one["observedGeneration"] == *generation
+            })
         })
-    })
-    .await;
+        .await;
+    };
+    apply(client, &gateway("web", tcp(5435))).await;
+    newest_is_served().await;
+    // One that is not ready: it ends, say.
+    let leaving = TestPlane::start_replica(client, "web", 2, controller.link).await;
+    leaving.fail("it ends");
+    eventually("both are here", async || controller.has_said("data plane tidegate-web-2")).await;
+    apply(client, &gateway("web", tcp(5436))).await;
+    newest_is_served().await;
+    leaving.be_ready().await;
+    gateway_has(client, "web", "Programmed", "False", "PortUnavailable").await;
+    leaving.stop().await;
+    plane.be_ready().await;
+    newest_is_served().await;
     plane.fail("it is in use");
     gateway_has(client, "web", "Programmed", "False", "PortUnavailable").await;
     plane.stop().await;

@@ -22,6 +22,7 @@ const AUDIENCE: &str = "link.gateway.tidegate.io";
 pub(crate) struct TestPlane {
     client: Client,
     service: String,
+    pod: String,
     fault: watch::Sender<Option<&'static str>>,
     plan: watch::Receiver<Plan>,
     task: JoinHandle<()>,
@@ -31,22 +32,39 @@ pub(crate) struct TestPlane {
 impl TestPlane {
     /// Follows the controller as the Pod of a Gateway would.
     pub(crate) async fn start(client: &Client, gateway: &str, controller: SocketAddr) -> Self {
+        Self::start_replica(client, gateway, 1, controller).await
+    }
+
+    pub(crate) async fn start_replica(
+        client: &Client,
+        gateway: &str,
+        number: u32,
+        controller: SocketAddr,
+    ) -> Self {
         let name = format!("tidegate-{gateway}");
-        let pod = json!({
-            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("{name}-1"), "namespace": "shop"},
+        // What the controller makes for a Pod comes in its own time, behind the status that a test waited for.
+        for kind in ["ServiceAccount", "ConfigMap"] {
+            eventually(&format!("there is {kind} {name}"), async || {
+                !crate::get(client, "v1", kind, &name).await.is_null()
+            })
+            .await;
+        }
+        let pod = format!("{name}-{number}");
+        let body = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": pod, "namespace": "shop"},
             "spec": {"serviceAccountName": name, "containers": [{"name": "proxy", "image": "none"}]},
         });
-        apply(client, &pod).await;
+        apply(client, &body).await;
         let files = Arc::new(TempDir::new().expect("a folder"));
         let (ca, token) = (files.path().join("ca.crt"), files.path().join("token"));
         let map = crate::get(client, "v1", "ConfigMap", &name).await;
         fs::write(&ca, map["data"]["ca.crt"].as_str().expect("a CA")).expect("a file");
-        fs::write(&token, bound_token(client, &name).await).expect("a file");
+        fs::write(&token, bound_token(client, &name, &pod).await).expect("a file");
         let options = ClientOptions {
             controller,
             ca,
             token,
-            name: format!("{name}-1"),
+            name: pod.clone(),
             capabilities: Capability::ALL.iter().copied().collect(),
             cache: None,
         };
@@ -56,7 +74,7 @@ impl TestPlane {
             let mut plane = Obedient { faults, show };
             match Link::new(options).run(&mut plane).await {}
         });
-        Self { client: client.clone(), service: name, fault, plan, task, _files: files }
+        Self { client: client.clone(), service: name, pod, fault, plan, task, _files: files }
     }
 
     /// What the EndpointSlice controller would write.
@@ -67,7 +85,10 @@ impl TestPlane {
                 "name": "web-1", "namespace": "shop",
                 "labels": {"kubernetes.io/service-name": self.service, "gateway.tidegate.io/role": "data-plane"},
             },
-            "endpoints": [{"addresses": ["10.244.0.9"], "conditions": {"ready": true}}],
+            "endpoints": [{
+                "addresses": ["10.244.0.9"], "conditions": {"ready": true},
+                "targetRef": {"kind": "Pod", "name": self.pod, "namespace": "shop"},
+            }],
             "ports": [{"name": "tcp-5434", "port": 5434, "protocol": "TCP"}],
         });
         apply(&self.client, &slice).await;
@@ -89,9 +110,9 @@ impl TestPlane {
     }
 }
 
-async fn bound_token(client: &Client, account: &str) -> String {
+async fn bound_token(client: &Client, account: &str, pod: &str) -> String {
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "shop");
-    let pod = crate::get(client, "v1", "Pod", &format!("{account}-1")).await;
+    let pod = crate::get(client, "v1", "Pod", pod).await;
     let request = json!({
         "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
         "spec": {

@@ -12,6 +12,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Client, Config};
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
+use tokio::sync::Mutex;
 
 pub(crate) struct ApiServer {
     folder: TempDir,
@@ -24,8 +25,22 @@ pub(crate) struct ApiServer {
 
 const TOKEN: &str = "of-the-test";
 
+/// One starts at a time: several at once are slow enough to look dead.
+static STARTING: Mutex<()> = Mutex::const_new(());
+
 impl ApiServer {
     pub(crate) async fn start() -> Self {
+        let _turn = STARTING.lock().await;
+        loop {
+            let mut server = Self::launch();
+            if server.is_ready().await {
+                return server;
+            }
+            // It has ended: somebody else has taken one of the ports that nobody had a moment ago.
+        }
+    }
+
+    fn launch() -> Self {
         let binaries = PathBuf::from(
             std::env::var_os("TIDEGATE_APISERVER_BIN").expect("TIDEGATE_APISERVER_BIN names a folder"),
         );
@@ -49,9 +64,7 @@ impl ApiServer {
             .spawn()
             .expect("etcd starts");
         let api = start_api(&binaries, folder.path(), etcd_port, port);
-        let server = Self { folder, binaries, etcd, api, etcd_port, port };
-        server.wait().await;
-        server
+        Self { folder, binaries, etcd, api, etcd_port, port }
     }
 
     pub(crate) async fn client(&self) -> Client {
@@ -72,16 +85,26 @@ impl ApiServer {
     pub(crate) async fn restart(&mut self) {
         end(&mut self.api);
         self.api = start_api(&self.binaries, self.folder.path(), self.etcd_port, self.port);
-        self.wait().await;
+        assert!(self.is_ready().await, "it comes back");
     }
 
-    async fn wait(&self) {
+    /// Waits until it is; `false`: it has ended.
+    async fn is_ready(&mut self) -> bool {
         let client = self.client().await;
-        eventually("the API server is ready", async || {
-            let api: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(client.clone());
-            api.get("default").await.is_ok()
-        })
-        .await;
+        let api: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(client);
+        let deadline = Instant::now() + Duration::from_secs(240);
+        let has_ended = |child: &mut Child| child.try_wait().is_ok_and(|ended| ended.is_some());
+        loop {
+            let answers = api.get("default").await.is_ok();
+            if has_ended(&mut self.api) || has_ended(&mut self.etcd) {
+                return false;
+            }
+            if answers {
+                return true;
+            }
+            assert!(Instant::now() < deadline, "in vain: the API server is ready");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
     }
 }
 

@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 pub use self::certificates::Certificates;
 pub(crate) use self::entry::Entry;
+pub(crate) use self::few::Few;
 pub(crate) use self::host::Host;
 use self::listener::CompiledRoute;
 pub(crate) use self::listener::{ListenerTable, Routes};

@@ -9,6 +9,7 @@ use tidegate_plan::{Admission, Connection, Expects, HttpVersion, Reason, Refusal
 use crate::Ending;
 use crate::engine::dial::InHand;
 use crate::engine::end::Read;
+use crate::engine::facts::Traced;
 use crate::engine::hand_over::HandOver;
 use crate::engine::session::{Hello, Next, Phase, Session, Step, World};
 use crate::engine::stream::{Network, Pipes, Stream};
@@ -104,12 +105,12 @@ impl<S: Stream> Session<S> {
         let snapshot = world.snapshot;
         let connection = Connection { local: self.facts.planned_local(), transport: Transport::Tcp, hello };
         let admission = snapshot.tables.admit(&connection, &mut ()).map_err(|refusal| {
-            if world.journal.wants(self.facts.started) {
-                let mut steps = Vec::new();
+            self.facts.trace = if world.journal.wants(self.facts.started) {
                 // The same again, step by step.
-                let _ = snapshot.tables.admit(&connection, &mut steps);
-                self.facts.trace = Some(steps);
-            }
+                Traced::Steps(snapshot.refusal(&connection, None, refusal.reason))
+            } else {
+                Traced::NotWanted
+            };
             self.refused(&refusal)
         })?;
         let (listener, treatment) = match admission {

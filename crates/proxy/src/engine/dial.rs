@@ -1,6 +1,7 @@
 //! From a backend to a connection with one of its endpoints: another is asked where one refuses or keeps silent,
 //! within the time there is for all of them.
 
+use std::fmt::Display;
 use std::io;
 use std::mem;
 use std::net::SocketAddr;
@@ -27,7 +28,7 @@ pub(super) enum InHand {
     Held,
 }
 
-/// Waiting for an endpoint to answer.
+/// Waiting for an endpoint to answer, or to end its handshake.
 pub(super) struct Dialing {
     /// Those that did not.
     failed: Vec<SocketAddr>,
@@ -104,13 +105,14 @@ impl<S: Stream> Session<S> {
             self.facts.endpoint = Some(Lease::new(endpoint));
             world.counters.connecting();
             match self.ask_endpoint(address, &backend, world, read)? {
-                Asked::Answered => return self.answered(world),
+                Asked::Answered => return self.answered(failed, world),
                 Asked::Pending => {
                     return Ok(Step::Go(Phase::Dialing(Box::new(Dialing { failed, asked: world.now }))));
                 }
                 Asked::Failed(error) => {
-                    self.endpoint_failed(&error, world);
-                    if !ConnectFailure::from(&error).is_of_endpoint() {
+                    let failure = ConnectFailure::from(&error);
+                    self.endpoint_failed(failure, &error, world);
+                    if !failure.is_of_endpoint() {
                         return Err(Ending::OutOfResources);
                     }
                     failed.push(address);
@@ -193,9 +195,13 @@ impl<S: Stream> Session<S> {
         Ok(Some(Box::new(codec)))
     }
 
-    fn endpoint_failed<N, P>(&mut self, error: &io::Error, world: &mut World<'_, N, P>) {
+    fn endpoint_failed<N, P>(
+        &mut self,
+        failure: ConnectFailure,
+        why: &dyn Display,
+        world: &mut World<'_, N, P>,
+    ) {
         self.backend = None;
-        let failure = ConnectFailure::from(error);
         world.counters.connect_failed(failure);
         if let Some(backend) = &self.facts.backend {
             backend.stats.cell(world.worker).failed();
@@ -205,19 +211,28 @@ impl<S: Stream> Session<S> {
         {
             endpoint.failed(world.instant);
         }
-        self.facts.say(error);
+        self.facts.say(why);
     }
 
-    fn answered<N, P>(&mut self, world: &mut World<'_, N, P>) -> Result<Step, Ending> {
+    /// An endpoint that is to speak TLS has still to show that it does.
+    fn answered<N, P>(
+        &mut self,
+        failed: Vec<SocketAddr>,
+        world: &mut World<'_, N, P>,
+    ) -> Result<Step, Ending> {
+        if self.backend.as_ref().is_some_and(|backend| backend.tls.is_some()) {
+            return Ok(Step::Go(Phase::BackendHandshake(Box::new(Dialing { failed, asked: world.now }))));
+        }
+        self.endpoint_serves(world);
+        self.begin_relay(world)
+    }
+
+    fn endpoint_serves<N, P>(&mut self, world: &World<'_, N, P>) {
         if let (Some(endpoint), Some(backend)) = (&self.facts.endpoint, &self.facts.backend) {
             endpoint.connected();
             backend.stats.cell(world.worker).connected();
         }
         self.facts.detail = None;
-        if self.backend.as_ref().is_some_and(|backend| backend.tls.is_some()) {
-            return Ok(Step::Go(Phase::BackendHandshake));
-        }
-        self.begin_relay(world)
     }
 
     pub(super) fn wait_for_backend<N, P>(&mut self, world: &mut World<'_, N, P>) -> Result<Step, Ending>
@@ -225,29 +240,37 @@ impl<S: Stream> Session<S> {
         N: Network<Stream = S>,
         P: Pipes<S::Pipe>,
     {
+        self.still_there()?;
         let Some(backend) = &mut self.backend else { return Err(Ending::ConnectFailed) };
         if !backend.writable && !backend.readable {
             return Ok(Step::Stay(Next::Wait));
         }
         match backend.stream.connected() {
-            Ok(()) => self.answered(world),
+            Ok(()) => {
+                let failed = self.failed_before();
+                self.answered(failed, world)
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 backend.writable = false;
                 Ok(Step::Stay(Next::Wait))
             }
             Err(error) => {
-                self.endpoint_failed(&error, world);
+                self.endpoint_failed(ConnectFailure::from(&error), &error, world);
                 let failed = self.all_failed();
                 self.ask(world, failed, 0)
             }
         }
     }
 
-    fn all_failed(&mut self) -> Vec<SocketAddr> {
-        let mut failed = match &mut self.phase {
-            Phase::Dialing(dialing) => mem::take(&mut dialing.failed),
+    fn failed_before(&mut self) -> Vec<SocketAddr> {
+        match &mut self.phase {
+            Phase::Dialing(dialing) | Phase::BackendHandshake(dialing) => mem::take(&mut dialing.failed),
             _ => Vec::new(),
-        };
+        }
+    }
+
+    fn all_failed(&mut self) -> Vec<SocketAddr> {
+        let mut failed = self.failed_before();
         failed.extend(self.facts.endpoint.as_ref().map(|endpoint| endpoint.address));
         failed
     }
@@ -258,11 +281,9 @@ impl<S: Stream> Session<S> {
         N: Network<Stream = S>,
         P: Pipes<S::Pipe>,
     {
+        let late = io::Error::from(io::ErrorKind::TimedOut);
         if self.dialed.after(world.bounds.connect_time) <= world.now {
-            if let Some(endpoint) = &self.facts.endpoint {
-                endpoint.failed(world.instant);
-            }
-            world.counters.connect_failed(ConnectFailure::TimedOut);
+            self.endpoint_failed(ConnectFailure::TimedOut, &late, world);
             return Err(Ending::ConnectTimeout);
         }
         let failed = self.all_failed();
@@ -270,18 +291,28 @@ impl<S: Stream> Session<S> {
         let client = self.facts.client.ip();
         let other = backend.and_then(|backend| backend.pick(client, &failed, world.random, world.instant));
         if other.is_none() {
-            return Ok(Step::Go(Phase::Dialing(Box::new(Dialing { failed, asked: world.now }))));
+            let dialing = Box::new(Dialing { failed, asked: world.now });
+            let shaking = matches!(self.phase, Phase::BackendHandshake(_));
+            return Ok(Step::Go(if shaking {
+                Phase::BackendHandshake(dialing)
+            } else {
+                Phase::Dialing(dialing)
+            }));
         }
-        self.endpoint_failed(&io::ErrorKind::TimedOut.into(), world);
+        self.endpoint_failed(ConnectFailure::TimedOut, &late, world);
         self.ask(world, failed, 0)
     }
 
     pub(super) fn shake_hands_with_backend<N, P>(
         &mut self,
         world: &mut World<'_, N, P>,
-    ) -> Result<Step, Ending> {
-        let lost = Ending::BackendHandshakeFailed;
-        let Some(backend) = &mut self.backend else { return Err(lost) };
+    ) -> Result<Step, Ending>
+    where
+        N: Network<Stream = S>,
+        P: Pipes<S::Pipe>,
+    {
+        self.still_there()?;
+        let Some(backend) = &mut self.backend else { return Err(Ending::BackendHandshakeFailed) };
         let mut early = Vec::new();
         let result = loop {
             if let Err(broken) = backend.flush() {
@@ -299,10 +330,11 @@ impl<S: Stream> Session<S> {
             }
         };
         match result {
-            Err(broken) => Err(self.backend_broke(&broken, lost)),
+            Err(broken) => self.handshake_failed(&broken, world),
             Ok(false) => Ok(Step::Stay(Next::Wait)),
             Ok(true) => {
                 count_handshake(Side::Backend, backend, world.counters);
+                self.endpoint_serves(world);
                 if !early.is_empty() {
                     self.down.bytes += early.len() as u64;
                     let written = self.client.write(&early, &mut world.scratch.wire);
@@ -311,5 +343,31 @@ impl<S: Stream> Session<S> {
                 self.begin_relay(world)
             }
         }
+    }
+
+    /// The endpoint does not speak TLS, or not as it must. The client's bytes are all still here: another is asked.
+    fn handshake_failed<N, P>(&mut self, broken: &Broken, world: &mut World<'_, N, P>) -> Result<Step, Ending>
+    where
+        N: Network<Stream = S>,
+        P: Pipes<S::Pipe>,
+    {
+        if let Some(backend) = &mut self.backend {
+            // The alert; that it does not get through changes nothing.
+            let _ = backend.flush();
+        }
+        let why: &dyn Display = match broken {
+            Broken::Socket(error) => error,
+            Broken::Tls(error) => error,
+        };
+        self.endpoint_failed(ConnectFailure::Tls, why, world);
+        let failed = self.all_failed();
+        let last = failed.last().copied();
+        let asked = self.ask(world, failed, 0);
+        let none_left = self.facts.endpoint.as_ref().map(|endpoint| endpoint.address) == last;
+        if matches!(asked, Err(Ending::ConnectFailed)) && none_left {
+            self.client.stream.reset();
+            return Err(Ending::BackendHandshakeFailed);
+        }
+        asked
     }
 }

@@ -29,8 +29,16 @@ pub(crate) struct Facts {
     pub(crate) endpoint: Option<Lease>,
     /// What there is to say beside the ending.
     pub(crate) detail: Option<Box<str>>,
-    /// How the plan came to refuse it, where that is to be kept.
-    pub(crate) trace: Option<Vec<Step>>,
+    pub(crate) trace: Traced,
+}
+
+/// Whether the journal keeps a refusal, once it was asked, and how the plan came to it.
+#[derive(Default)]
+pub(crate) enum Traced {
+    #[default]
+    NotAsked,
+    NotWanted,
+    Steps(Vec<Step>),
 }
 
 impl Facts {
@@ -54,7 +62,7 @@ impl Facts {
             backend: None,
             endpoint: None,
             detail: None,
-            trace: None,
+            trace: Traced::NotAsked,
         }
     }
 

@@ -14,7 +14,7 @@ mod stream;
 mod wheel;
 
 pub(crate) use self::end::End;
-pub(crate) use self::facts::Facts;
+pub(crate) use self::facts::{Facts, Traced};
 pub(crate) use self::hand_over::HandOver;
 pub(crate) use self::scratch::Scratch;
 pub(crate) use self::session::{Next, Session, World};

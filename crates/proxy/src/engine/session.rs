@@ -48,7 +48,7 @@ pub(super) enum Phase {
     /// With the client.
     Handshake,
     Dialing(Box<Dialing>),
-    BackendHandshake,
+    BackendHandshake(Box<Dialing>),
     Relay,
 }
 
@@ -126,7 +126,7 @@ impl<S: Stream> Session<S> {
                 Phase::Fresh(Expects::Hello) | Phase::Hello(_) => self.read_hello(world),
                 Phase::Handshake => self.shake_hands(world),
                 Phase::Dialing(_) => self.wait_for_backend(world),
-                Phase::BackendHandshake => self.shake_hands_with_backend(world),
+                Phase::BackendHandshake(_) => self.shake_hands_with_backend(world),
                 Phase::Relay => self.relay(world),
             };
             match step {
@@ -246,7 +246,7 @@ impl<S: Stream> Session<S> {
                 self.facts.say(error);
                 // The alert; that it does not get through changes nothing.
                 let _ = self.client.flush();
-                if matches!(self.phase, Phase::Relay) { Ending::ClientTls } else { Ending::HandshakeFailed }
+                if self.is_relaying() { Ending::ClientTls } else { Ending::HandshakeFailed }
             }
         }
     }
@@ -263,11 +263,7 @@ impl<S: Stream> Session<S> {
                 if let Some(backend) = &mut self.backend {
                     let _ = backend.flush();
                 }
-                if matches!(self.phase, Phase::Relay) {
-                    Ending::BackendTls
-                } else {
-                    Ending::BackendHandshakeFailed
-                }
+                Ending::BackendTls
             }
         }
     }
@@ -284,8 +280,9 @@ impl<S: Stream> Session<S> {
         let of_phase = match &self.phase {
             Phase::Fresh(_) | Phase::Hello(_) => self.accepted.after(bounds.hello_time),
             Phase::Handshake => self.since.after(bounds.handshake_time),
-            Phase::Dialing(dialing) => dialing.deadline(bounds).min(self.dialed.after(bounds.connect_time)),
-            Phase::BackendHandshake => self.dialed.after(bounds.connect_time),
+            Phase::Dialing(dialing) | Phase::BackendHandshake(dialing) => {
+                dialing.deadline(bounds).min(self.dialed.after(bounds.connect_time))
+            }
             Phase::Relay => self.active.after(self.quiet_time(bounds)),
         };
         let of_life = bounds.lifetime.map_or(Tick::NEVER, |lifetime| self.accepted.after(lifetime));
@@ -318,7 +315,7 @@ impl<S: Stream> Session<S> {
         match &self.phase {
             Phase::Fresh(_) | Phase::Hello(_) => Next::Over(Ending::HelloTimeout),
             Phase::Handshake => Next::Over(Ending::HandshakeTimeout),
-            Phase::Dialing(_) => match self.give_up_waiting(world) {
+            Phase::Dialing(_) | Phase::BackendHandshake(_) => match self.give_up_waiting(world) {
                 Ok(Step::Go(phase)) => {
                     self.phase = phase;
                     self.since = world.now;
@@ -327,10 +324,23 @@ impl<S: Stream> Session<S> {
                 Ok(Step::Stay(next)) => next,
                 Err(ending) => Next::Over(ending),
             },
-            Phase::BackendHandshake => Next::Over(Ending::ConnectTimeout),
             Phase::Relay if self.is_half_open() => Next::Over(Ending::HalfOpenTimeout),
             Phase::Relay => Next::Over(Ending::IdleTimeout),
         }
+    }
+
+    /// Whether a backend has taken it.
+    pub(crate) fn is_relaying(&self) -> bool {
+        matches!(self.phase, Phase::Relay)
+    }
+
+    /// A client that has reset is gone for good; one that has only ended its half waits for an answer.
+    pub(super) fn still_there(&mut self) -> Result<(), Ending> {
+        if !self.client.broken {
+            return Ok(());
+        }
+        let reset = Broken::Socket(io::ErrorKind::ConnectionReset.into());
+        Err(self.client_broke(reset, Ending::ClientReset))
     }
 
     /// The backend is there: everything that waited for it goes on.

@@ -55,8 +55,14 @@ impl HttpKit {
 
     /// The endpoint for a request of this client, other than those that were tried. `None`: none is left.
     #[must_use]
-    pub fn pick(&self, backend: &Backend, client: IpAddr, tried: &[SocketAddr]) -> Option<Lease> {
-        backend.pick(client, tried, &mut self.random.borrow_mut(), Instant::now()).map(Lease::new)
+    pub fn pick(
+        &self,
+        backend: &Backend,
+        client: IpAddr,
+        tried: &[SocketAddr],
+        now: Instant,
+    ) -> Option<Lease> {
+        backend.pick(client, tried, &mut self.random.borrow_mut(), now).map(Lease::new)
     }
 
     /// An endpoint is asked for a connection; [`connected`](Self::connected) or

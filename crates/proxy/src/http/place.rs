@@ -112,7 +112,7 @@ impl ConnectionPlace {
         }
         let now = SystemTime::now();
         if self.shared.journal.wants(now) {
-            self.shared.journal.keep(crate::worker::refused(&facts, now, ending));
+            self.shared.journal.keep(crate::worker::refused(&facts, Vec::new(), now, ending));
         }
         if let Some(log) = &self.log {
             let record = crate::worker::record(&facts, None, 0, 0, Instant::now(), ending);

@@ -2,7 +2,6 @@
 //! number, and in how many a second are looked at closely, so that a flood of them costs no more than a count.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -88,31 +87,6 @@ impl Journal {
         Recent {
             passed_over: self.passed_over.load(Relaxed),
             refused: entries.iter().rev().cloned().collect(),
-        }
-    }
-}
-
-/// For people: when, who and why, then the steps, each on a line of its own.
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { at, client, local, sni, listener, ending, detail, steps } = self;
-        let at = super::time::rfc3339(*at);
-        write!(f, "{} {client} to {local}", String::from_utf8_lossy(&at))?;
-        // Written by the client: nothing that a terminal would act on may come through.
-        sni.as_ref().map_or(Ok(()), |sni| write!(f, ", server name \"{}\"", sni.escape_default()))?;
-        listener.as_ref().map_or(Ok(()), |listener| write!(f, ", listener {listener}"))?;
-        write!(f, ": {}", ending.text())?;
-        detail.as_ref().map_or(Ok(()), |detail| write!(f, " ({})", detail.escape_default()))?;
-        steps.iter().try_for_each(|step| write!(f, "\n  {step}"))
-    }
-}
-
-impl fmt::Display for Recent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.refused.iter().try_for_each(|refused| writeln!(f, "{refused}"))?;
-        match self.passed_over {
-            0 => Ok(()),
-            more => writeln!(f, "and {more} more, which came too many at a time to be kept"),
         }
     }
 }
@@ -210,22 +184,5 @@ mod tests {
             }],
         });
         assert_eq!(json, expected);
-    }
-
-    #[test]
-    fn for_people() {
-        let journal = Journal::default();
-        journal.keep(refused(1));
-        let second = UNIX_EPOCH + Duration::from_secs(1);
-        assert_eq!((0..102).filter(|_| !journal.wants(second)).count(), 2);
-        assert_eq!(
-            journal.recent().to_string(),
-            "2026-11-16T03:41:15.042Z 127.0.0.1:1 to 127.0.0.1:443, server name \"a\\n\\\"b\": \
-             no listener on this address and port\n  \
-             no listener answers on 127.0.0.1:443 over TCP\n  \
-             the server name \"a\\n\\\"b\" is no hostname\n  \
-             refused: no listener on this address and port\n\
-             and 2 more, which came too many at a time to be kept\n"
-        );
     }
 }

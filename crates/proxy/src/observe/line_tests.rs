@@ -3,6 +3,7 @@ use std::time::UNIX_EPOCH;
 use proptest::prelude::*;
 use tidegate_plan::{BackendKind, ObjectName, RouteKind, Transport};
 
+use super::super::fields::decimal;
 use super::*;
 
 pub(crate) fn ids() -> (ListenerId, RouteId, BackendId) {

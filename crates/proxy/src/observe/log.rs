@@ -14,11 +14,11 @@ use std::time::Duration;
 use super::line::{Format, Record};
 
 /// A block is handed over when it has this many bytes, or earlier by [`LogWriter::flush`].
-const BLOCK: usize = 32 * 1024;
+const BLOCK: usize = 128 * 1024;
 /// Room for the line that goes over it.
 const SLACK: usize = 8 * 1024;
 /// Blocks that wait for the thread, of all workers together: 2 MB.
-const QUEUE: usize = 64;
+const QUEUE: usize = 16;
 
 /// Where lines of the access log go.
 pub enum Target {

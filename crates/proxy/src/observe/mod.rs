@@ -4,6 +4,7 @@
 mod closed_sets;
 mod count;
 mod counters;
+mod fields;
 mod journal;
 mod ledger;
 mod line;

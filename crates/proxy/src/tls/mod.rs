@@ -6,6 +6,7 @@ mod client;
 mod client_certificates;
 mod codec;
 mod error;
+mod kept;
 mod keys;
 mod resolver;
 mod roots;
@@ -24,6 +25,8 @@ pub use self::challenges::Challenges;
 pub(crate) use self::client::{Client, Identity};
 pub(crate) use self::codec::Codec;
 pub(crate) use self::error::TlsError;
+pub(crate) use self::kept::Kept;
+pub use self::kept::KeptCertificate;
 pub(crate) use self::keys::Keys;
 pub(crate) use self::server::server_config;
 pub(crate) use self::tickets::TicketSecret;
@@ -53,4 +56,4 @@ fn versions(minimum: Option<TlsVersion>) -> &'static [&'static SupportedProtocol
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

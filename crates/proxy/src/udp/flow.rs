@@ -8,6 +8,7 @@ use std::time::Instant;
 use tidegate_plan::{Admission, Connection, ListenerHandle, Reason, Transport};
 
 use crate::Ending;
+use crate::serving::Place;
 use crate::snapshot::Snapshot;
 use crate::stream_route::StreamRoute;
 use crate::udp::record::{FlowRecord, Traffic};
@@ -20,7 +21,9 @@ pub(super) struct Flow {
     pub(super) uplink: u32,
     /// Where the client's last datagram came in, and answers go out.
     pub(super) inlet: u32,
-    pub(super) listener: ListenerHandle,
+    listener: ListenerHandle,
+    /// One of the flows that the listener may have.
+    place: Place,
     route: Arc<StreamRoute>,
     pub(super) backend: Arc<Backend>,
     pub(super) endpoint: Arc<Endpoint>,
@@ -102,6 +105,7 @@ impl Flow {
         (uplink, socket): (u32, Arc<OwnedFd>),
         inlet: u32,
         decided: &Decided<'_>,
+        place: Place,
         endpoint: Arc<Endpoint>,
         now: Instant,
     ) -> Self {
@@ -110,6 +114,7 @@ impl Flow {
             uplink,
             inlet,
             listener: decided.listener.clone(),
+            place,
             route: Arc::clone(decided.route),
             backend: Arc::clone(decided.backend),
             endpoint,
@@ -138,6 +143,7 @@ impl Flow {
             client: key.client,
             local: key.local,
             listener: Some(&self.listener),
+            place: Some(&self.place),
             route: Some(&self.route),
             backend: Some(&self.backend),
             endpoint: Some(self.endpoint.address),
@@ -156,6 +162,7 @@ impl Reached<'_> {
             client: key.client,
             local: key.local,
             listener: self.listener,
+            place: None,
             route: self.route,
             backend: self.backend,
             endpoint: None,

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use tidegate_plan::Reason;
 
 use crate::observe::Mishaps;
+use crate::serving::Place;
 use crate::udp::context::Context;
 use crate::udp::flow::{Decided, Flow, Reached, Runs, decide};
 use crate::udp::index::Shared;
@@ -21,6 +22,10 @@ pub(super) struct Flows {
     pub(super) mishaps: Arc<Mishaps>,
     pub(super) uplinks: Uplinks,
     pub(super) idle_time: Duration,
+    /// Nothing begins any more.
+    pub(super) draining: bool,
+    /// How many came last through which of the worker's sockets, by its number.
+    through: Vec<u32>,
     /// Until then the machine is not asked for a new socket: it had none.
     short_until: Option<Instant>,
 }
@@ -58,6 +63,8 @@ impl Flows {
             mishaps,
             uplinks: Uplinks::default(),
             idle_time: bounds.udp_idle_time,
+            draining: false,
+            through: Vec::new(),
             short_until: None,
         }
     }
@@ -72,6 +79,9 @@ impl Flows {
         ctx: &mut Context<'_>,
     ) -> Begun {
         let (ending, reached) = match decide(SocketAddr::new(key.local.ip(), port), ctx.snapshot) {
+            Ok(Decided { listener, .. }) if self.draining => {
+                (Ending::Shutdown, Reached { listener: Some(listener), ..Reached::default() })
+            }
             Ok(decided) => match self.enter(key, inlet, &decided, ctx) {
                 Ok(slot) => return Begun::Here(slot),
                 Err(Hindrance::Elsewhere) => return Begun::Elsewhere,
@@ -84,7 +94,7 @@ impl Flows {
             Err(refused) => refused,
         };
         ctx.counters.datagrams_dropped(ending, datagrams);
-        ctx.host.refused(&reached.record(&key, ctx.now, ending));
+        ctx.host.refused(&reached.record(&key, ctx.now, ending), port);
         Begun::Refused
     }
 
@@ -96,16 +106,16 @@ impl Flows {
         decided: &Decided<'_>,
         ctx: &mut Context<'_>,
     ) -> Result<u32, Hindrance> {
-        ctx.host.enter(decided.listener, key.client.ip())?;
+        let place = ctx.host.enter(decided.listener, key.client.ip())?;
         let begun = self.make_room(ctx).map_err(Hindrance::from).and_then(|()| {
-            let begun = self.connect(key, inlet, decided, ctx);
+            let begun = self.connect(key, inlet, decided, place, ctx);
             if begun.is_err() {
                 self.shared.leave();
             }
             begun
         });
         if begun.is_err() {
-            ctx.host.leave(decided.listener, key.client.ip());
+            ctx.host.leave(key.client.ip());
         }
         begun
     }
@@ -133,6 +143,7 @@ impl Flows {
         key: Key,
         inlet: u32,
         decided: &Decided<'_>,
+        place: Place,
         ctx: &mut Context<'_>,
     ) -> Result<u32, Hindrance> {
         let mut tried = [key.client; TRIES];
@@ -145,7 +156,11 @@ impl Flows {
             match self.uplinks.open(endpoint.address, ctx.epoll, ctx.now) {
                 Ok(uplink) => {
                     endpoint.opened();
-                    return self.insert(key, Flow::new(uplink, inlet, decided, endpoint, ctx.now), ctx);
+                    return self.insert(
+                        key,
+                        Flow::new(uplink, inlet, decided, place, endpoint, ctx.now),
+                        ctx,
+                    );
                 }
                 Err(error) if uplink::is_shortage(&error) => {
                     self.mishaps.shortages.add(1);
@@ -163,7 +178,7 @@ impl Flows {
     }
 
     fn insert(&mut self, key: Key, flow: Flow, ctx: &Context<'_>) -> Result<u32, Hindrance> {
-        let uplink = flow.uplink;
+        let (uplink, inlet) = (flow.uplink, flow.inlet);
         if !self.shared.claim(&key, &flow.socket) {
             flow.endpoint.closed();
             // Nothing was sent on it, so nothing can come.
@@ -172,8 +187,30 @@ impl Flows {
         }
         let slot = self.table.begin(key, flow, ctx.now);
         self.uplinks.serve(uplink, slot);
+        *self.count(inlet) += 1;
         ctx.counters.flow_began();
         Ok(slot)
+    }
+
+    /// A datagram of a flow came in by this socket, or would now: its answers go out there.
+    pub(super) fn came_through(&mut self, slot: u32, inlet: u32) {
+        let Some(flow) = self.table.get_mut(slot).filter(|flow| flow.inlet != inlet) else { return };
+        let before = std::mem::replace(&mut flow.inlet, inlet);
+        *self.count(before) -= 1;
+        *self.count(inlet) += 1;
+    }
+
+    /// How many flows a socket is needed for.
+    pub(super) fn through(&self, inlet: u32) -> u32 {
+        self.through.get(inlet as usize).copied().unwrap_or_default()
+    }
+
+    fn count(&mut self, inlet: u32) -> &mut u32 {
+        let inlet = inlet as usize;
+        if self.through.len() <= inlet {
+            self.through.resize(inlet + 1, 0);
+        }
+        &mut self.through[inlet]
     }
 
     /// Gives a flow whose endpoint refused another one, if there is any. The client keeps its flow.
@@ -246,13 +283,14 @@ impl Flows {
         let Some((key, mut flow)) = self.table.end(slot) else { return };
         flow.up += self.shared.release(&key).traffic;
         self.shared.leave();
+        *self.count(flow.inlet) -= 1;
         match ending {
             Ending::FlowIdle => self.uplinks.release(flow.uplink, ctx.now),
             _ if flow.up.datagrams <= flow.down.datagrams => self.uplinks.settle(flow.uplink, ctx.now),
             _ => self.uplinks.rest(flow.uplink, ctx.now),
         }
         flow.endpoint.closed();
-        ctx.host.leave(&flow.listener, key.client.ip());
+        ctx.host.leave(key.client.ip());
         ctx.counters.flow_ended(ending);
         ctx.host.ended(&flow.record(&key, ctx.now, ending));
     }

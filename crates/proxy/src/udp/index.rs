@@ -52,7 +52,6 @@ impl Shared {
         }
     }
 
-    #[cfg(test)]
     pub(crate) fn flows(&self) -> usize {
         self.flows.load(Relaxed)
     }

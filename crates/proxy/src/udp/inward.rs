@@ -75,8 +75,8 @@ impl Inward {
                 }
             }
         };
+        flows.came_through(slot, number);
         let Some(flow) = flows.table.get_mut(slot) else { return };
-        flow.inlet = number;
         let place = place as u8;
         if flow.sorted.round == self.round {
             self.next[usize::from(flow.sorted.last)] = place;

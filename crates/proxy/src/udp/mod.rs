@@ -20,7 +20,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::event::epoll;
 
@@ -52,6 +52,8 @@ struct Inlet {
     port: u16,
     /// Set when the kernel or the card refused a run of datagrams.
     no_runs_until: Option<Instant>,
+    /// Set when it is needed only for the flows that are there: when these end at the latest, and as what.
+    leaves: Option<(Instant, Ending)>,
 }
 
 /// What an event of epoll is about.
@@ -65,6 +67,8 @@ enum Token {
 const ENDS: usize = 256;
 const LOOKS: u32 = 2048;
 const CLOSING_READS: usize = 64;
+/// Flows have no end that could be seen. One that is silent for this long is not waited for at the end of the process.
+const SILENCE: Duration = Duration::from_secs(5);
 
 impl Udp {
     pub(crate) fn new(shared: Arc<Shared>, bounds: &Bounds, mishaps: Arc<Mishaps>) -> Self {
@@ -79,7 +83,8 @@ impl Udp {
 
     /// Takes up times that may have changed.
     pub(crate) fn bound_by(&mut self, bounds: &Bounds) {
-        self.flows.idle_time = bounds.udp_idle_time;
+        let silence = if self.flows.draining { SILENCE } else { Duration::MAX };
+        self.flows.idle_time = bounds.udp_idle_time.min(silence);
         self.sweep.drain_time = bounds.drain_time;
     }
 
@@ -104,7 +109,7 @@ impl Udp {
     ) -> io::Result<usize> {
         let number = self.inlets.iter().position(Option::is_none).unwrap_or(self.inlets.len());
         epoll::add(epoll, &socket, Token::Inlet(number as u32).data(), epoll::EventFlags::IN)?;
-        let inlet = Some(Inlet { socket, local, port, no_runs_until: None });
+        let inlet = Some(Inlet { socket, local, port, no_runs_until: None, leaves: None });
         match self.inlets.get_mut(number) {
             Some(place) => *place = inlet,
             None => self.inlets.push(inlet),
@@ -112,8 +117,62 @@ impl Udp {
         Ok(number)
     }
 
-    /// Reads what still waits at a socket, then closes it. Flows that came through it end, for nothing can answer them.
-    pub(crate) fn close(&mut self, number: usize, ctx: &mut Context<'_>) {
+    /// No listener needs this socket any more. What waits there is taken; then it stays for the flows that came through
+    /// it, which nothing else could answer, until they end or their time is over.
+    pub(crate) fn leave(&mut self, number: usize, ctx: &mut Context<'_>) {
+        if !self.flows.draining {
+            self.leave_by(ctx.now + self.sweep.drain_time, Ending::Drained, number, ctx);
+            self.close_left(ctx);
+        }
+    }
+
+    /// No flow begins any more; those that are there have so long to end.
+    pub(crate) fn drain(&mut self, time: Duration, ctx: &mut Context<'_>) {
+        for number in 0..self.inlets.len() {
+            self.leave_by(ctx.now + time, Ending::Shutdown, number, ctx);
+        }
+        self.flows.draining = true;
+        self.close_left(ctx);
+    }
+
+    fn leave_by(&mut self, at: Instant, ending: Ending, number: usize, ctx: &mut Context<'_>) {
+        self.read_out(number, ctx);
+        if let Some(inlet) = self.inlets.get_mut(number).and_then(Option::as_mut)
+            && inlet.leaves.is_none_or(|(before, _)| at < before)
+        {
+            inlet.leaves = Some((at, ending));
+        }
+    }
+
+    /// Closes sockets that were left: by their flows, or because the time of these is over, or because the address has
+    /// a socket again, through which the flows go on.
+    fn close_left(&mut self, ctx: &mut Context<'_>) {
+        for number in 0..self.inlets.len() {
+            let Some(Inlet { leaves: Some((at, ending)), local, .. }) = self.inlets[number] else { continue };
+            let stays = |inlet: &Inlet| inlet.local == local && inlet.leaves.is_none();
+            let next = self.inlets.iter().position(|inlet| inlet.as_ref().is_some_and(stays));
+            if next.is_some() || at <= ctx.now || self.flows.through(number as u32) == 0 {
+                self.close(number, next, ending, ctx);
+            }
+        }
+    }
+
+    fn close(&mut self, number: usize, next: Option<usize>, ending: Ending, ctx: &mut Context<'_>) {
+        self.read_out(number, ctx);
+        self.flush(ctx);
+        for slot in 0..self.flows.table.slots() {
+            if self.flows.table.get(slot).is_none_or(|flow| flow.inlet as usize != number) {
+                continue;
+            }
+            match next {
+                Some(next) => self.flows.came_through(slot, next as u32),
+                None => self.flows.end(slot, ending, ctx),
+            }
+        }
+        self.inlets[number] = None;
+    }
+
+    fn read_out(&mut self, number: usize, ctx: &mut Context<'_>) {
         let Some(inlet) = self.inlets.get(number).and_then(Option::as_ref) else { return };
         // Senders that do not stop would hold up the end for ever.
         for _ in 0..CLOSING_READS {
@@ -121,13 +180,6 @@ impl Udp {
                 break;
             }
         }
-        self.flush(ctx);
-        for slot in 0..self.flows.table.slots() {
-            if self.flows.table.get(slot).is_some_and(|flow| flow.inlet as usize == number) {
-                self.flows.end(slot, Ending::Drained, ctx);
-            }
-        }
-        self.inlets[number] = None;
     }
 
     /// Does what an event of epoll with this token is about. [`flush`](Self::flush) must follow before epoll is asked
@@ -162,6 +214,7 @@ impl Udp {
         self.flows.end_idle(ENDS, ctx);
         self.sweep.step(LOOKS, &mut self.flows, ctx);
         self.sweep.end_due(ENDS, &mut self.flows, ctx);
+        self.close_left(ctx);
         self.flows.uplinks.close_unused(ENDS, ctx.now);
     }
 

@@ -7,6 +7,7 @@ use std::time::Instant;
 use tidegate_plan::ListenerHandle;
 
 use crate::Ending;
+use crate::serving::Place;
 use crate::stream_route::StreamRoute;
 use crate::upstream::Backend;
 
@@ -32,6 +33,8 @@ pub(crate) struct FlowRecord<'a> {
     /// The address the client sent to.
     pub(crate) local: SocketAddr,
     pub(crate) listener: Option<&'a ListenerHandle>,
+    /// `None` for a flow that was refused.
+    pub(crate) place: Option<&'a Place>,
     pub(crate) route: Option<&'a StreamRoute>,
     pub(crate) backend: Option<&'a Backend>,
     pub(crate) endpoint: Option<SocketAddr>,

@@ -70,7 +70,7 @@ impl Worker {
         while !self.accept_batch(number) {}
         let Some(listening) = self.listening.get_mut(number) else { return };
         if let Some(Open::Udp(inlet)) = listening.take() {
-            self.with_flows(|udp, context| udp.close(inlet, context));
+            self.with_flows(|udp, context| udp.leave(inlet, context));
         }
     }
 

@@ -1,13 +1,14 @@
 //! The worker as its datagram flows see it: bounds, counters and log.
 
 use std::cell::RefCell;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
-use tidegate_plan::{Connection, ListenerHandle, Transport};
+use tidegate_plan::{Connection, ListenerHandle, Reason, Transport};
 
 use super::Worker;
 use crate::Ending;
 use crate::observe::{LogWriter, Record, Refused};
+use crate::serving::Place;
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use crate::udp::{Context, FlowRecord, Host, Udp};
@@ -46,31 +47,27 @@ struct Desk<'w> {
 }
 
 impl Host for Desk<'_> {
-    fn enter(&mut self, listener: &ListenerHandle, client: IpAddr) -> Result<(), Ending> {
+    fn enter(&mut self, listener: &ListenerHandle, client: IpAddr) -> Result<Place, Ending> {
         let bounds = &self.snapshot.bounds;
-        let Some(serving) = self.snapshot.listeners.of(&listener.id) else { return Ok(()) };
+        let serving = self.snapshot.listeners.of(&listener.id).ok_or(Ending::Refused(Reason::NoListener))?;
         if !self.shared.sources.enter(client, bounds.connections_per_source) {
             return Err(Ending::TooManyForSource);
         }
-        if !serving.enter(bounds.connections_per_listener) {
+        let place = Place::take(serving, bounds.connections_per_listener);
+        if place.is_none() {
             self.shared.sources.leave(client);
-            return Err(Ending::TooManyForListener);
         }
-        Ok(())
+        place.ok_or(Ending::TooManyForListener)
     }
 
-    fn leave(&mut self, listener: &ListenerHandle, client: IpAddr) {
+    fn leave(&mut self, client: IpAddr) {
         self.shared.sources.leave(client);
-        // A listener that is gone has nothing to count.
-        if let Some(serving) = self.snapshot.listeners.of(&listener.id) {
-            serving.leave();
-        }
     }
 
     fn ended(&mut self, flow: &FlowRecord<'_>) {
         let (up, down) = (flow.up.bytes, flow.down.bytes);
-        if let Some(serving) = flow.listener.and_then(|listener| self.snapshot.listeners.of(&listener.id)) {
-            let cell = serving.stats.cell(self.worker);
+        if let Some(place) = flow.place {
+            let cell = place.stats.cell(self.worker);
             cell.taken();
             cell.carried(up, down);
             cell.ended(flow.ending);
@@ -89,18 +86,16 @@ impl Host for Desk<'_> {
     }
 
     /// A stranger can send such datagrams without end, so that only some of them are written down.
-    fn refused(&mut self, flow: &FlowRecord<'_>) {
+    fn refused(&mut self, flow: &FlowRecord<'_>, port: u16) {
         if let Some(route) = flow.route {
             route.stats.cell(self.worker).failed();
         }
         if !self.shared.journal.wants(self.wall) {
             return;
         }
-        let mut steps = Vec::new();
-        if matches!(flow.ending, Ending::Refused(_)) {
-            let connection = Connection { local: flow.local, transport: Transport::Udp, hello: None };
-            let _ = self.snapshot.tables.admit(&connection, &mut steps);
-        }
+        let local = SocketAddr::new(flow.local.ip(), port);
+        let connection = Connection { local, transport: Transport::Udp, hello: None };
+        let steps = self.snapshot.refusal(&connection, flow.backend, flow.ending.reason());
         self.shared.journal.keep(Refused {
             at: self.wall,
             client: flow.client,

@@ -74,7 +74,7 @@ pub(crate) struct Worker {
 pub(crate) enum Command {
     /// A socket of this worker's own.
     Listen(usize, Listening),
-    /// Accept what waits, close the socket, and say so.
+    /// Accept what waits, close the socket, and say so. One with datagram flows is closed when these have ended.
     Unlisten(usize, Sender<()>),
     /// Something was removed from what connections were made under.
     Sweep,

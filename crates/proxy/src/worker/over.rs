@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use rustix::event::epoll;
+use tidegate_plan::{Connection, Handling, Hello, Step, Transport};
 use tokio::io::AsyncWriteExt;
 use tokio_rustls::TlsAcceptor;
 
 use super::Worker;
 use crate::Ending;
-use crate::engine::{Facts, HandOver, Session};
+use crate::engine::{Facts, HandOver, Session, Traced};
 use crate::http::{ConnectionPlace, HttpConnection, Https, Occupied, Rewound};
 use crate::net::TcpStream;
 use crate::observe::{Record, Refused, Tls};
@@ -27,9 +28,7 @@ impl Worker {
     /// A connection that there is no room for.
     pub(super) fn turn_away(&mut self, facts: &Facts, ending: Ending) {
         self.kit.counters().ended(ending);
-        if self.shared.journal.wants(self.kit.wall) {
-            self.shared.journal.keep(refused(facts, self.kit.wall, ending));
-        }
+        self.keep_refusal(facts, ending);
         if let Some(log) = &self.log {
             log.borrow_mut().write(&record(facts, None, 0, 0, self.kit.now, ending));
         }
@@ -62,7 +61,7 @@ impl Worker {
         if let Some(route) = &facts.route {
             let cell = route.stats.cell(self.kit.number);
             match &facts.backend {
-                Some(backend) if session.backend.is_some() => {
+                Some(backend) if session.is_relaying() => {
                     cell.connected();
                     cell.carried(up, down);
                     backend.stats.cell(self.kit.number).carried(up, down);
@@ -70,8 +69,8 @@ impl Worker {
                 _ => cell.failed(),
             }
         }
-        if ending.is_refusal() && (facts.trace.is_some() || self.shared.journal.wants(self.kit.wall)) {
-            self.shared.journal.keep(refused(facts, self.kit.wall, ending));
+        if ending.is_refusal() {
+            self.keep_refusal(facts, ending);
         }
         if let Some(log) = &self.log {
             let tls = session.client.tls.as_ref().and_then(|tls| {
@@ -80,6 +79,24 @@ impl Worker {
             });
             log.borrow_mut().write(&record(facts, tls, up, down, self.kit.now, ending));
         }
+    }
+
+    /// Where the tables had taken it in, the steps are made here: how they came to that, and where it led.
+    fn keep_refusal(&self, facts: &Facts, ending: Ending) {
+        let wall = self.kit.wall;
+        let steps = match &facts.trace {
+            Traced::NotWanted => return,
+            Traced::Steps(steps) => steps.clone(),
+            Traced::NotAsked if !self.shared.journal.wants(wall) => return,
+            Traced::NotAsked => facts.listener.as_ref().map_or_else(Vec::new, |listener| {
+                let hello = Hello { sni: facts.server_name.as_deref(), alpn: &[] };
+                let hello = (listener.handling != Handling::Tcp).then_some(hello);
+                let connection =
+                    Connection { local: facts.planned_local(), transport: Transport::Tcp, hello };
+                self.kit.snapshot.refusal(&connection, facts.backend.as_deref(), ending.reason())
+            }),
+        };
+        self.shared.journal.keep(refused(facts, steps, wall, ending));
     }
 
     /// Gives the connection to the HTTP engine, with what was read of it.
@@ -155,7 +172,7 @@ pub(crate) fn record<'a>(
     }
 }
 
-pub(crate) fn refused(facts: &Facts, at: SystemTime, ending: Ending) -> Refused {
+pub(crate) fn refused(facts: &Facts, steps: Vec<Step>, at: SystemTime, ending: Ending) -> Refused {
     Refused {
         at,
         client: facts.client,
@@ -164,6 +181,6 @@ pub(crate) fn refused(facts: &Facts, at: SystemTime, ending: Ending) -> Refused 
         listener: facts.listener.as_ref().map(|listener| listener.id.clone()),
         ending,
         detail: facts.detail.as_deref().map(str::to_owned),
-        steps: facts.trace.clone().unwrap_or_default(),
+        steps,
     }
 }

@@ -35,8 +35,9 @@ impl Worker {
         self.continue_sweep();
     }
 
-    /// The sockets go first, so that nothing new comes.
+    /// The sockets go first, so that nothing new comes; those of datagrams are kept for the flows that are there.
     pub(super) fn drain(&mut self, time: Duration) {
+        self.with_flows(|udp, context| udp.drain(time, context));
         for number in 0..self.listening.len() {
             self.unlisten(number);
         }

@@ -1,24 +1,52 @@
 //! What can be said about certificates: to `run`, and to `certs`.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use tidegate_certs::{Budgets, Grouping, Issuer, LETS_ENCRYPT, Policies, Policy};
+use tidegate_certs::{Budgets, DEFAULT_ACCOUNT, Grouping, Issuer, LETS_ENCRYPT, Policies, Policy};
 use tidegate_plan::Hostname;
 
 use crate::arguments::TextFormat;
+use crate::arguments::account::Account;
 use crate::arguments::run::time;
 
 pub(crate) const CERTS_EXAMPLES: &str = "\
 Examples:
   tidegate certs plan manifests/ --certs acme     what would be asked for, of whom, and what is left out and why
+  tidegate certs plan --gateway web -n shop       the same of a Gateway in a cluster, as its controller would ask
   tidegate certs list --state state/              what there is, until when, and what failed last
   tidegate certs list --gateway web -n shop       the same of a Gateway in a cluster
   tidegate certs root --state state/ > root.crt   the root of the embedded CA, for clients to trust
   tidegate certs synth manifests/                 Gateways with a listener for each name, for other tools
 
-Exit status: 0 it was told, 1 `plan` leaves a name out or `list` has a failure, 2 it could not be told.";
+Exit status: 0 it was told, 1 `plan` leaves a name without a certificate or `list` has a failure, 2 it could not be told.";
+
+const PLAN_EXAMPLES: &str = "\
+Examples:
+  tidegate certs plan manifests/ --certs acme
+  tidegate certs plan manifests/ --state state/ -o json
+  tidegate certs plan --gateway web -n shop
+
+Exit status: 0 every name gets a certificate, 1 some do not, 2 it could not be told.";
+
+const SYNTH_EXAMPLES: &str = "\
+Example:
+  tidegate certs synth manifests/ > gateways.yaml";
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  tidegate certs list --state state/
+  tidegate certs list --gateway web -n shop -o json
+
+Exit status: 0 all is well, 1 something failed last time, 2 it could not be told.";
+
+const ROOT_EXAMPLES: &str = "\
+Examples:
+  tidegate certs root --state state/ > root.crt
+  tidegate certs root --context staging > root.crt";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum IssuerChoice {
@@ -92,11 +120,16 @@ pub(crate) struct IssuerOptions {
     pub(crate) acme_external_key: Option<PathBuf>,
 }
 
-#[derive(Debug, Args)]
+/// How issuers are asked, as far as a plan has to know it, too.
+#[derive(Debug, Default, Args)]
 pub(crate) struct GroupingOptions {
-    /// Which names share a certificate
-    #[arg(long, value_name = "WHICH", default_value = "namespace")]
-    certificate_per: Together,
+    /// A further ACME account, for Gateways that name it: its name, then `,FIELD=VALUE` for directory, contact, profile,
+    /// ca (FILE), external-account, external-key (FILE) and namespace, whose Gateways alone may; may be repeated
+    #[arg(long, value_name = "NAME[,FIELD=VALUE...]")]
+    pub(crate) acme_account: Vec<Account>,
+    /// Which names share a certificate [default: namespace]
+    #[arg(long, value_name = "WHICH")]
+    certificate_per: Option<Together>,
     /// Names in a certificate at most [default: 25 of ACME, 100 of the embedded CA]
     #[arg(long, value_name = "N")]
     names_per_certificate: Option<usize>,
@@ -114,17 +147,51 @@ pub(crate) struct GroupingOptions {
     orders_per_domain: Option<usize>,
 }
 
+impl IssuerOptions {
+    /// The account for Gateways that name none.
+    pub(crate) fn default_account(&self) -> Account {
+        Account {
+            name: DEFAULT_ACCOUNT.into(),
+            directory: self.acme_directory.clone(),
+            contacts: self.acme_contact.clone(),
+            profile: self.acme_profile.clone(),
+            ca: self.acme_ca.clone(),
+            external: self.acme_external_account.clone().zip(self.acme_external_key.clone()),
+            namespaces: BTreeSet::new(),
+        }
+    }
+}
+
 impl GroupingOptions {
+    /// What is said here, and for the rest what is said there.
+    pub(crate) fn over(&self, other: &Self) -> Self {
+        let own = Some(&self.acme_account).filter(|own| !own.is_empty());
+        Self {
+            acme_account: own.unwrap_or(&other.acme_account).clone(),
+            certificate_per: self.certificate_per.or(other.certificate_per),
+            names_per_certificate: self.names_per_certificate.or(other.names_per_certificate),
+            gather_names: self.gather_names.or(other.gather_names),
+            orders_per_gateway: self.orders_per_gateway.or(other.orders_per_gateway),
+            orders_per_namespace: self.orders_per_namespace.or(other.orders_per_namespace),
+            orders_per_domain: self.orders_per_domain.or(other.orders_per_domain),
+        }
+    }
+
     /// For each issuer, how it is asked.
     pub(crate) fn policies(&self) -> Policies {
         let mut all =
             Policies::from([(Issuer::Embedded, Policy::embedded()), (Issuer::acme(), Policy::acme())]);
+        for account in &self.acme_account {
+            let namespaces = Some(account.namespaces.clone()).filter(|only| !only.is_empty());
+            let policy = Policy { namespaces, ..Policy::acme() };
+            all.insert(Issuer::Acme(Arc::clone(&account.name)), policy);
+        }
         let public = Budgets::public();
         for policy in all.values_mut() {
             policy.grouping = match self.certificate_per {
-                Together::Listener => Grouping::Listener,
-                Together::Namespace => Grouping::Namespace,
-                Together::Name => Grouping::Name,
+                Some(Together::Listener) => Grouping::Listener,
+                Some(Together::Namespace) | None => Grouping::Namespace,
+                Some(Together::Name) => Grouping::Name,
             };
             policy.names_per_certificate = self.names_per_certificate.unwrap_or(policy.names_per_certificate);
             let gather = self.gather_names.map(|time| i64::try_from(time.as_secs()).unwrap_or(i64::MAX));
@@ -149,28 +216,41 @@ pub(crate) struct Certs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum CertsCommand {
     /// Say what would be asked for, of whom and how put together, and which names are left out and why
+    #[command(after_help = PLAN_EXAMPLES)]
     Plan(CertsPlan),
     /// Print Gateways with a listener written out for each name that routes bring
+    #[command(after_help = SYNTH_EXAMPLES)]
     Synth(CertsSynth),
     /// Show the certificates in a state folder or a cluster, and what failed last
+    #[command(after_help = LIST_EXAMPLES)]
     List(CertsList),
     /// Print the root certificate of the embedded CA
+    #[command(after_help = ROOT_EXAMPLES)]
     Root(CertsRoot),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CertsPlan {
-    /// Folders and files with manifests; `-` is standard input
-    #[arg(required = true, value_name = "DIR|FILE|-")]
+    /// Folders and files with manifests; `-` is standard input; without any, a cluster is asked
+    #[arg(value_name = "DIR|FILE|-", required_unless_present = "gateway")]
     pub(crate) paths: Vec<PathBuf>,
     /// This Gateway alone
-    #[arg(long, value_name = "NAME[.NAMESPACE]")]
+    #[arg(long, value_name = "NAME")]
     pub(crate) gateway: Option<String>,
-    /// Who makes certificates for Gateways that do not say
+    /// Its namespace [default: that of the context; in manifests, default]
+    #[arg(short, long, value_name = "NAMESPACE", requires = "gateway")]
+    pub(crate) namespace: Option<String>,
+    /// A context of the kubeconfig [default: the current one]
+    #[arg(long, value_name = "NAME", conflicts_with = "paths")]
+    pub(crate) context: Option<String>,
+    /// Who makes certificates for Gateways that do not say [default: nobody; in a cluster, as its controller has it]
     #[arg(long, value_name = "ISSUER")]
     pub(crate) certs: Option<IssuerChoice>,
+    /// Where the CA's ACME directory is [default: Let's Encrypt's; in a cluster, as its controller has it]
+    #[arg(long, value_name = "URL", requires = "paths")]
+    pub(crate) acme_directory: Option<String>,
     /// What there is already
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", requires = "paths")]
     pub(crate) state: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) grouping: GroupingOptions,

@@ -2,11 +2,11 @@
 
 use std::net::SocketAddr;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Parser, ValueEnum};
 use tidegate_kubernetes::{IssuingSettings, LinkAddress, Settings};
 use tidegate_translate::CONTROLLER_NAME;
 
-use crate::arguments::{IssuerChoice, IssuerOptions, LogFormat, Until};
+use crate::arguments::{Arguments, Command, IssuerChoice, IssuerOptions, LogFormat, Until};
 use crate::certs::{default_issuer, issuers};
 use crate::output::Error;
 
@@ -23,7 +23,7 @@ Exit status: 0 ended, 2 it could not start.";
 pub(crate) struct Controller {
     /// GatewayClasses with this controllerName are ours
     #[arg(long, value_name = "NAME", default_value = CONTROLLER_NAME)]
-    controller_name: String,
+    pub(crate) controller_name: String,
     /// Where data planes fetch what they serve
     #[arg(long, value_name = "ADDRESS", default_value = "[::]:9443")]
     link: SocketAddr,
@@ -45,9 +45,12 @@ pub(crate) struct Controller {
     /// When that image is pulled [default: as Kubernetes does]
     #[arg(long, value_name = "POLICY")]
     image_pull_policy: Option<PullPolicy>,
+    /// A Secret in the namespace of each Gateway that the image is pulled with; may be repeated [default: none]
+    #[arg(long, value_name = "NAME")]
+    image_pull_secret: Vec<String>,
     /// Ask cert-manager for certificates of Gateways with its annotations
     #[arg(long)]
-    cert_manager: bool,
+    pub(crate) cert_manager: bool,
     /// The namespace of Lease, Service and CA
     #[arg(long, value_name = "NAMESPACE", env = "POD_NAMESPACE", default_value = "tidegate-system")]
     namespace: String,
@@ -56,12 +59,12 @@ pub(crate) struct Controller {
     name: Option<String>,
     /// An issuer that Gateways may ask for certificates; may be repeated [default: none]
     #[arg(long, value_name = "ISSUER", help_heading = "Certificates")]
-    issuer: Vec<IssuerChoice>,
+    pub(crate) issuer: Vec<IssuerChoice>,
     /// Who makes certificates for Gateways that do not say
     #[arg(long, value_name = "ISSUER", requires = "issuer", help_heading = "Certificates")]
-    certs: Option<IssuerChoice>,
+    pub(crate) certs: Option<IssuerChoice>,
     #[command(flatten)]
-    issuers: IssuerOptions,
+    pub(crate) issuers: IssuerOptions,
     /// The least important lines that are written
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub(crate) log_level: LogLevel,
@@ -89,6 +92,15 @@ pub(crate) enum LogLevel {
 }
 
 impl Controller {
+    /// As one was started with these arguments, if this version knows them all.
+    pub(crate) fn started(arguments: &[String]) -> Option<Self> {
+        let words = std::iter::once("tidegate").chain(arguments.iter().map(String::as_str));
+        match Arguments::try_parse_from(words).ok()?.command {
+            Command::Controller(controller) => Some(*controller),
+            _ => None,
+        }
+    }
+
     pub(crate) fn settings(&self) -> Result<Settings, Error> {
         let host = || rustix::system::uname().nodename().to_string_lossy().into_owned();
         let link = match self.link_address {
@@ -103,6 +115,7 @@ impl Controller {
             lease: self.lease.clone(),
             image: self.image.clone(),
             image_pull_policy: self.image_pull_policy.map(|policy| format!("{policy:?}")),
+            image_pull_secrets: self.image_pull_secret.clone(),
             cert_manager: self.cert_manager,
             link,
             link_listen: self.link,
@@ -119,7 +132,10 @@ impl Controller {
             let message = "--certs names an issuer that no --issuer switches on";
             return Err(Error::Usage(message.to_owned()));
         }
-        let acme = if has(IssuerChoice::Acme) { Some(issuers::acme(&self.issuers)?) } else { None };
+        if !has(IssuerChoice::Acme) && !self.issuers.grouping.acme_account.is_empty() {
+            return Err(Error::Usage("--acme-account: no --issuer acme switches ACME on".to_owned()));
+        }
+        let acme = if has(IssuerChoice::Acme) { issuers::accounts(&self.issuers, true)? } else { Vec::new() };
         Ok(Some(IssuingSettings {
             embedded: has(IssuerChoice::Embedded).then(|| issuers::embedded(&self.issuers)),
             acme,

@@ -1,28 +1,37 @@
 //! What `certs plan` says of certificates that cert-manager makes: the Certificates that the controller of a cluster
 //! would ask it for, by the controller's own rules.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Value, json};
-use tidegate_kubernetes::certmanager::{Plan, Planned, Targets, There, plan, targets};
+use tidegate_kubernetes::certmanager::{
+    GATHERING, NOT_ASKED, Plan, Planned, Target, Targets, There, plan, taken, targets,
+};
 use tidegate_plan::{Hostname, ListenerId, ObjectName};
-use tidegate_translate::{Issuer, Wants};
+use tidegate_translate::{Issuer, Resources, Translation, Wants};
 
 use crate::layout::paragraph;
-use crate::meaning::Meaning;
+use crate::output::{FAINT, styled};
+use crate::words;
+
+const OF_THE_SHIM: &str = "cert-manager's gateway-shim makes it, which acts on listeners with a hostname; gateway.tidegate.io/cert-manager: all has Tidegate ask for it";
 
 pub(crate) struct CertManager {
     targets: Targets,
     plan: Plan,
+    /// Whether the controller asks it at all.
+    is_asked: bool,
 }
 
 impl CertManager {
-    /// In a cluster that has no Certificates yet.
-    pub(crate) fn of(meaning: &Meaning) -> Self {
-        let there = There::default();
-        let targets = targets(meaning.translation(), meaning.resources(), &there);
-        let plan = plan(&targets.all, &there, &BTreeSet::new(), 0);
-        Self { targets, plan }
+    /// In view of the Certificates that there are.
+    pub(crate) fn of(
+        translation: &Translation,
+        resources: &Resources,
+        there: &There,
+        is_asked: bool,
+    ) -> Self {
+        let targets = targets(translation, resources, there);
+        let plan = plan(&targets.all, there, &taken(resources), words::now());
+        Self { targets, plan, is_asked }
     }
 
     /// Those that a listener's names go into.
@@ -33,12 +42,14 @@ impl CertManager {
 
     /// Why none is asked for.
     fn why_not(&self, listener: &ListenerId) -> Option<&str> {
-        if let Some(why) = self.targets.refused.get(listener) {
+        let Some(secret) = self.targets.listeners.get(listener) else {
+            let why = self.targets.refused.get(listener).map_or(OF_THE_SHIM, |why| why.as_str());
             return Some(why);
+        };
+        if !self.is_asked {
+            return Some(NOT_ASKED);
         }
-        (!self.targets.listeners.contains_key(listener)).then_some(
-            "cert-manager's gateway-shim makes it, which acts on listeners with a hostname; gateway.tidegate.io/cert-manager: all has Tidegate ask for it",
-        )
+        self.plan.refused.get(secret).map(String::as_str)
     }
 
     pub(crate) fn text(&self, wants: &Wants) -> String {
@@ -47,13 +58,22 @@ impl CertManager {
         }
         let issuer = match &wants.issuer {
             Issuer::CertManager { name, kind, .. } => format!("cert-manager's {kind} {name}"),
-            Issuer::Embedded | Issuer::Acme => String::new(),
+            Issuer::Embedded | Issuer::Acme { .. } => String::new(),
         };
         let lines = self.certificates(&wants.listener).map(|(name, planned)| {
             let names: Vec<&str> = planned.names.iter().map(Hostname::as_str).collect();
             paragraph(2, &format!("Certificate {name} of {issuer}, into Secret {name}: {}", names.join(", ")))
         });
-        lines.collect()
+        let together = self.target(&wants.listener).map(|target| {
+            let line =
+                format!("together: {}; new names wait {} s for others", target.reason(), GATHERING.as_secs());
+            format!("  {}\n", styled(FAINT, line))
+        });
+        lines.chain(together).collect()
+    }
+
+    fn target(&self, listener: &ListenerId) -> Option<&Target> {
+        self.targets.all.get(self.targets.listeners.get(listener)?)
     }
 
     /// `null` where another issuer is asked.
@@ -63,8 +83,15 @@ impl CertManager {
         }
         let certificates: Vec<Value> = self
             .certificates(&wants.listener)
+            .filter(|_| self.is_asked)
             .map(|(name, planned)| json!({ "name": name, "secret": name, "dnsNames": planned.names }))
             .collect();
-        json!({ "asked": certificates, "whyNot": self.why_not(&wants.listener) })
+        let target = self.target(&wants.listener);
+        json!({
+            "asked": certificates,
+            "whyNot": self.why_not(&wants.listener),
+            "together": target.map(Target::reason),
+            "gatherSeconds": target.map(|_| GATHERING.as_secs()),
+        })
     }
 }

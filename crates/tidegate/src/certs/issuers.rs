@@ -1,10 +1,13 @@
 //! Issuers as the command line describes them, for `run` and for `controller`.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use tidegate_certs::{AcmeSettings, EmbeddedSettings, ExternalAccount};
 
-use crate::arguments::IssuerOptions;
+use crate::arguments::{Account, IssuerOptions};
 use crate::output::Error;
 
 pub(crate) fn embedded(options: &IssuerOptions) -> EmbeddedSettings {
@@ -16,25 +19,39 @@ pub(crate) fn embedded(options: &IssuerOptions) -> EmbeddedSettings {
     }
 }
 
-pub(crate) fn acme(options: &IssuerOptions) -> Result<AcmeSettings, Error> {
-    let read =
-        |path: &std::path::PathBuf| fs::read(path).map_err(|error| Error::Read { path: path.clone(), error });
-    let external_account = match (&options.acme_external_account, &options.acme_external_key) {
-        (Some(id), Some(path)) => Some(ExternalAccount { id: id.clone(), key: decoded(&read(path)?)? }),
-        _ => None,
+/// The ACME accounts: those with a name, and before them the one for Gateways that name none, where that is asked for.
+pub(crate) fn accounts(options: &IssuerOptions, with_default: bool) -> Result<Vec<AcmeSettings>, Error> {
+    let default = with_default.then(|| options.default_account());
+    let named = &options.grouping.acme_account;
+    let mut names = BTreeSet::new();
+    if let Some(twice) = named.iter().find(|account| !names.insert(&account.name)) {
+        return Err(Error::Usage(format!("--acme-account: there are two with the name {}", twice.name)));
+    }
+    default.iter().chain(named).map(settings).collect()
+}
+
+fn settings(account: &Account) -> Result<AcmeSettings, Error> {
+    let read = |path: &PathBuf| fs::read(path).map_err(|error| Error::Read { path: path.clone(), error });
+    let external_account = match &account.external {
+        Some((id, path)) => {
+            let key = decoded(&read(path)?)
+                .ok_or_else(|| Error::Usage(format!("{}: the key is not in base64", path.display())))?;
+            Some(ExternalAccount { id: id.clone(), key })
+        }
+        None => None,
     };
     Ok(AcmeSettings {
-        roots: options.acme_ca.as_ref().map(read).transpose()?,
-        contacts: options.acme_contact.clone(),
-        profile: options.acme_profile.clone(),
+        name: Arc::clone(&account.name),
+        directory: account.directory.clone(),
+        roots: account.ca.as_ref().map(read).transpose()?,
+        contacts: account.contacts.clone(),
+        profile: account.profile.clone(),
         external_account,
-        ..AcmeSettings::new(&options.acme_directory)
     })
 }
 
 /// Base64 with either alphabet, as CAs give such keys.
-fn decoded(text: &[u8]) -> Result<Vec<u8>, Error> {
-    let wrong = || Error::Usage("--acme-external-key: the file is not in base64".to_owned());
+fn decoded(text: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let (mut bits, mut count) = (0_u32, 0);
     for byte in text.iter().filter(|byte| !byte.is_ascii_whitespace() && **byte != b'=') {
@@ -44,7 +61,7 @@ fn decoded(text: &[u8]) -> Result<Vec<u8>, Error> {
             b'0'..=b'9' => byte - b'0' + 52,
             b'+' | b'-' => 62,
             b'/' | b'_' => 63,
-            _ => return Err(wrong()),
+            _ => return None,
         };
         (bits, count) = (bits << 6 | u32::from(value), count + 6);
         if count >= 8 {
@@ -52,7 +69,7 @@ fn decoded(text: &[u8]) -> Result<Vec<u8>, Error> {
             bytes.push(u8::try_from(bits >> count & 0xff).unwrap_or_default());
         }
     }
-    if bytes.is_empty() { Err(wrong()) } else { Ok(bytes) }
+    (!bytes.is_empty()).then_some(bytes)
 }
 
 #[cfg(test)]
@@ -63,6 +80,6 @@ mod tests {
     fn keys_in_either_alphabet() {
         assert_eq!(decoded(b"aGVsbG8=\n").unwrap(), b"hello");
         assert_eq!(decoded(b"-_8").unwrap(), decoded(b"+/8=").unwrap());
-        assert!(decoded(b"").is_err() && decoded(b"a!b").is_err());
+        assert!(decoded(b"").is_none() && decoded(b"a!b").is_none());
     }
 }

@@ -1,63 +1,197 @@
-//! `tidegate certs list`: what a state folder holds, read beside the process that owns it, or what a cluster has.
+//! `tidegate certs list`: what a state folder holds, or what a cluster has.
 
-use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::json;
-use tidegate_certs::{Certificate, FolderStore, Ledger, Shelf, StoreError};
-use tidegate_kubernetes::remote::{self, RemoteError};
+use tidegate_certs::{Certificate, Ledger};
+use tidegate_kubernetes::certmanager::{Listed, There};
+use tidegate_kubernetes::remote::{self, Objects};
+use tidegate_plan::{Hostname, ObjectName};
+use tidegate_translate::Wants;
 
-use crate::arguments::{CertsList, TextFormat};
+use crate::arguments::{CertsList, GroupingOptions, TextFormat};
+use crate::certs::ground;
+use crate::certs::kept::{self, Kept};
 use crate::cluster::asking;
 use crate::layout::{Cell, Table};
 use crate::output::{BAD, CARE, Error, Outcome, Terminal};
 use crate::words;
 
 pub(crate) fn run(options: &CertsList, terminal: &mut Terminal) -> Result<Outcome, Error> {
-    let (certificates, ledgers) = match &options.state {
-        Some(state) => of_folder(state, terminal)?,
+    let found = match &options.state {
+        Some(state) => Found::all(&kept::of_folder(state, terminal)?, &There::default()),
         None => of_cluster(options, terminal)?,
     };
-    let troubles: Vec<Trouble> = ledgers.iter().flat_map(troubles).collect();
     match options.output {
-        TextFormat::Json => terminal.print_json(&as_json(&certificates, &troubles))?,
-        TextFormat::Text => terminal.print(&as_text(&certificates, &troubles))?,
+        TextFormat::Json => terminal.print_json(&found.json())?,
+        TextFormat::Text => terminal.print(&found.text())?,
     }
-    let is_good = troubles.is_empty() && certificates.iter().all(|each| each.held.is_good(words::now()));
-    Ok(Outcome::good_if(is_good))
+    Ok(Outcome::good_if(found.is_good(words::now())))
 }
 
-type Found = (Vec<Certificate>, Vec<Ledger>);
+fn of_cluster(options: &CertsList, terminal: &mut Terminal) -> Result<Found, Error> {
+    asking(async {
+        let (client, own) = remote::connect(options.context.as_deref()).await?;
+        let Some(gateway) = &options.gateway else {
+            let namespace = options.namespace.as_deref();
+            let kept = kept::of_cluster(&client, namespace, None, terminal).await?;
+            let there = Objects::certificates(&client).await.unwrap_or_else(|error| {
+                terminal.warning(&error.to_string());
+                There::default()
+            });
+            let mut found = Found::all(&kept, &there);
+            found.rows.retain(|row| namespace.is_none_or(|only| *row.secret.namespace == *only));
+            return Ok(found);
+        };
+        let namespace = options.namespace.as_deref().unwrap_or(&own);
+        let name = ObjectName::new(namespace, gateway.as_str());
+        let ground = ground::of_gateway(&client, name, None, &GroupingOptions::default(), terminal).await?;
+        Ok(Found::of(&ground.kept, &ground.there, &ground.wants))
+    })
+}
 
-fn of_folder(state: &Path, terminal: &mut Terminal) -> Result<Found, Error> {
-    let failed = |error: StoreError| Error::Start(error.to_string());
-    let store = FolderStore::look(state).map_err(failed)?;
-    let mut certificates = Vec::new();
-    for document in store.documents(Shelf::Certificates).map_err(failed)? {
-        match Certificate::parse(&document.name, &document.content) {
-            Ok(certificate) => certificates.push(certificate),
-            Err(error) => terminal.warning(&error.to_string()),
+/// A certificate, whoever made it.
+struct Row {
+    secret: ObjectName,
+    issuer: String,
+    names: Vec<Hostname>,
+    not_before: Option<i64>,
+    not_after: Option<i64>,
+    renew_at: Option<i64>,
+    usable: bool,
+    wrong: Option<String>,
+}
+
+impl Row {
+    fn of(Certificate { held, .. }: &Certificate) -> Self {
+        Self {
+            secret: held.secret.clone(),
+            issuer: held.issuer.to_string(),
+            names: held.names.clone(),
+            not_before: Some(held.not_before),
+            not_after: Some(held.not_after),
+            renew_at: Some(held.renew_at()),
+            usable: held.usable,
+            wrong: (!held.usable).then(|| "the key does not belong to the certificate".to_owned()),
         }
     }
-    let ledgers = store.documents(Shelf::Ledger).map_err(failed)?;
-    let ledgers = ledgers.iter().filter_map(|document| serde_json::from_slice(&document.content).ok());
-    Ok((certificates, ledgers.collect()))
+
+    fn of_cert_manager(listed: Listed<'_>) -> Self {
+        Self {
+            secret: listed.secret.clone(),
+            issuer: "cert-manager".to_owned(),
+            names: listed.names.iter().cloned().collect(),
+            not_before: listed.not_before,
+            not_after: listed.not_after,
+            renew_at: listed.renewal,
+            usable: listed.not_after.is_some(),
+            wrong: listed.wrong,
+        }
+    }
+
+    fn is_good(&self, now: i64) -> bool {
+        // Clocks may differ by an hour.
+        let has_begun = self.not_before.is_none_or(|from| from <= now + tidegate_certs::HOUR);
+        self.wrong.is_none() && self.usable && has_begun && self.not_after.is_some_and(|end| now < end)
+    }
 }
 
-/// What failed is the controller's to know: who may read the Gateway's Secrets alone is not told.
-fn of_cluster(options: &CertsList, terminal: &mut Terminal) -> Result<Found, Error> {
-    let failed = |error: RemoteError| Error::Start(error.to_string());
-    let (certificates, ledgers) = asking(async {
-        let (client, own) = remote::connect(options.context.as_deref()).await.map_err(failed)?;
-        let gateway = options.gateway.as_deref();
-        let namespace = options.namespace.as_deref().or(gateway.map(|_| own.as_str()));
-        let certificates = remote::certificates(&client, namespace, gateway).await.map_err(failed)?;
-        Ok((certificates, remote::ledgers(&client).await))
-    })?;
-    let ledgers = ledgers.unwrap_or_else(|error| {
-        terminal.warning(&format!("what failed is not known here: {error}"));
-        Vec::new()
-    });
-    Ok((certificates, ledgers))
+struct Found {
+    rows: Vec<Row>,
+    troubles: Vec<Trouble>,
+}
+
+impl Found {
+    fn all(kept: &Kept, there: &There) -> Self {
+        Self::new(kept, there, None)
+    }
+
+    /// What concerns these listeners, wherever their Secrets are.
+    fn of(kept: &Kept, there: &There, wants: &[Arc<Wants>]) -> Self {
+        Self::new(kept, there, Some(wants))
+    }
+
+    fn new(kept: &Kept, there: &There, wants: Option<&[Arc<Wants>]>) -> Self {
+        let is_meant = |target: &ObjectName| {
+            wants.is_none_or(|wants| wants.iter().any(|wants| wants.secret.as_ref() == Some(target)))
+        };
+        let own = kept.certificates.iter().filter(|certificate| is_meant(&certificate.held.target));
+        let others = there.listed().filter(|listed| is_meant(listed.of));
+        let mut rows: Vec<Row> = own.map(Row::of).chain(others.map(Row::of_cert_manager)).collect();
+        rows.sort_by(|a, b| a.secret.cmp(&b.secret));
+        let troubles = kept.ledgers.iter().flat_map(|ledger| troubles(ledger, wants)).collect();
+        Self { rows, troubles }
+    }
+
+    fn is_good(&self, now: i64) -> bool {
+        self.troubles.is_empty() && self.rows.iter().all(|row| row.is_good(now))
+    }
+
+    fn text(&self) -> String {
+        if self.rows.is_empty() && self.troubles.is_empty() {
+            return "No certificate yet.\n".to_owned();
+        }
+        let now = words::now();
+        let mut table = Table::new(0, &["SECRET", "ISSUER", "UNTIL", "RENEWED", "NAMES"]);
+        for row in &self.rows {
+            let time = |time: Option<i64>| time.map_or_else(|| "-".to_owned(), words::time);
+            let until = time(row.not_after);
+            let until = match (row.is_good(now), row.renew_at.is_some_and(|at| at < now)) {
+                (false, _) => Cell::new(BAD, until),
+                (true, true) => Cell::new(CARE, until),
+                (true, false) => until.into(),
+            };
+            let cells = vec![
+                row.secret.to_string().into(),
+                row.issuer.clone().into(),
+                until,
+                time(row.renew_at).into(),
+                words::some_of(&row.names, 5).into(),
+            ];
+            table.row(cells, row.wrong.iter().cloned().collect());
+        }
+        let text = table.render();
+        if self.troubles.is_empty() {
+            return text;
+        }
+        let mut table = Table::new(0, &["FAILED", "TRIES", "AGAIN"]);
+        for trouble in &self.troubles {
+            let cells = vec![
+                Cell::new(BAD, trouble.whose.as_str()),
+                trouble.tries.to_string().into(),
+                words::time(trouble.again).into(),
+            ];
+            table.row(cells, vec![trouble.message.clone()]);
+        }
+        format!("{text}\n{}", table.render())
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let certificates = self.rows.iter().map(|row| {
+            json!({
+                "secret": row.secret,
+                "issuer": row.issuer,
+                "names": row.names,
+                "notBefore": row.not_before.map(words::time),
+                "notAfter": row.not_after.map(words::time),
+                "renewAt": row.renew_at.map(words::time),
+                "usable": row.usable,
+                "message": row.wrong,
+            })
+        });
+        let failures = self.troubles.iter().map(|trouble| {
+            json!({
+                "of": trouble.whose,
+                "message": trouble.message,
+                "tries": trouble.tries,
+                "again": words::time(trouble.again),
+            })
+        });
+        json!({
+            "certificates": certificates.collect::<Vec<_>>(),
+            "failures": failures.collect::<Vec<_>>(),
+        })
+    }
 }
 
 /// What failed last: whose, why, and when it is tried again.
@@ -68,9 +202,25 @@ struct Trouble {
     again: i64,
 }
 
-fn troubles(ledger: &Ledger) -> Vec<Trouble> {
-    let names = ledger.setbacks().map(|(issuer, name, setback)| (format!("{name} ({issuer})"), setback));
-    let issuers = ledger.holds().map(|(issuer, setback)| (format!("issuer {issuer}"), setback));
+/// Those that concern somebody who wants these, or all.
+fn troubles(ledger: &Ledger, wants: Option<&[Arc<Wants>]>) -> Vec<Trouble> {
+    let asks = |issuer: &tidegate_certs::Issuer, name: Option<&Hostname>| {
+        wants.is_none_or(|wants| {
+            wants.iter().any(|wants| {
+                let mut names = wants.names.iter();
+                tidegate_issuing::issuer(wants).as_ref() == Some(issuer)
+                    && name.is_none_or(|name| names.any(|wanted| wanted.name == *name))
+            })
+        })
+    };
+    let names = ledger
+        .setbacks()
+        .filter(|(issuer, name, _)| asks(issuer, Some(name)))
+        .map(|(issuer, name, setback)| (format!("{name} ({issuer})"), setback));
+    let issuers = ledger
+        .holds()
+        .filter(|(issuer, _)| asks(issuer, None))
+        .map(|(issuer, setback)| (format!("issuer {issuer}"), setback));
     issuers
         .chain(names)
         .map(|(whose, setback)| Trouble {
@@ -82,70 +232,42 @@ fn troubles(ledger: &Ledger) -> Vec<Trouble> {
         .collect()
 }
 
-fn as_text(certificates: &[Certificate], troubles: &[Trouble]) -> String {
-    if certificates.is_empty() && troubles.is_empty() {
-        return "No certificate yet.\n".to_owned();
-    }
-    let now = words::now();
-    let mut table = Table::new(0, &["SECRET", "ISSUER", "UNTIL", "RENEWED", "NAMES"]);
-    for Certificate { held, .. } in certificates {
-        let until = words::time(held.not_after);
-        let until = match (held.is_good(now), held.renew_at() < now) {
-            (false, _) => Cell::new(BAD, until),
-            (true, true) => Cell::new(CARE, until),
-            (true, false) => until.into(),
-        };
-        let cells = vec![
-            held.secret.to_string().into(),
-            held.issuer.to_string().into(),
-            until,
-            words::time(held.renew_at()).into(),
-            words::some_of(&held.names, 5).into(),
-        ];
-        let remark = (!held.usable).then(|| "the key does not belong to the certificate".to_owned());
-        table.row(cells, remark.into_iter().collect());
-    }
-    let mut text = table.render();
-    if !troubles.is_empty() {
-        let mut table = Table::new(0, &["FAILED", "TRIES", "AGAIN"]);
-        for trouble in troubles {
-            let cells = vec![
-                Cell::new(BAD, trouble.whose.as_str()),
-                trouble.tries.to_string().into(),
-                words::time(trouble.again).into(),
-            ];
-            table.row(cells, vec![trouble.message.clone()]);
-        }
-        text = format!("{text}\n{}", table.render());
-    }
-    text
-}
+#[cfg(test)]
+mod tests {
+    use tidegate_plan::ListenerId;
+    use tidegate_translate::{Issuer, Wanted};
 
-fn as_json(certificates: &[Certificate], troubles: &[Trouble]) -> serde_json::Value {
-    let certificates: Vec<_> = certificates
-        .iter()
-        .map(|Certificate { held, .. }| {
-            json!({
-                "secret": held.secret,
-                "issuer": held.issuer.to_string(),
-                "names": held.names,
-                "notBefore": words::time(held.not_before),
-                "notAfter": words::time(held.not_after),
-                "renewAt": words::time(held.renew_at()),
-                "usable": held.usable,
+    use super::*;
+
+    #[test]
+    fn of_a_gateway_only_what_concerns_it_is_told() {
+        let setback = r#"{"count": 1, "since": 1, "wait": 2, "message": "no"}"#;
+        let ledger = format!(
+            r#"{{"aside": [[["embedded", "a.example.com"], {setback}], [[{{"acme": "default"}}, "b.example.com"], {setback}]],
+                "holds": [[{{"acme": "default"}}, {setback}]]}}"#
+        );
+        let ledger: Ledger = serde_json::from_str(&ledger).unwrap();
+        let wants = |issuer: Issuer, name: &str| {
+            Arc::new(Wants {
+                listener: ListenerId {
+                    gateway: ObjectName::new("shop", "web"),
+                    listener_set: None,
+                    name: "https".into(),
+                },
+                issuer,
+                secret: Some(ObjectName::new("shop", "tls")),
+                names: vec![Wanted { name: Hostname::parse(name).unwrap(), routes: Vec::new() }],
+                stand_in: None,
+                left_out: Vec::new(),
             })
-        })
-        .collect();
-    let failures: Vec<_> = troubles
-        .iter()
-        .map(|trouble| {
-            json!({
-                "of": trouble.whose,
-                "message": trouble.message,
-                "tries": trouble.tries,
-                "again": words::time(trouble.again),
-            })
-        })
-        .collect();
-    json!({ "certificates": certificates, "failures": failures })
+        };
+        let whose = |wants: Option<&[Arc<Wants>]>| {
+            troubles(&ledger, wants).into_iter().map(|trouble| trouble.whose).collect::<Vec<_>>()
+        };
+        assert_eq!(whose(None).len(), 3);
+        assert_eq!(whose(Some(&[wants(Issuer::Embedded, "a.example.com")])), ["a.example.com (embedded)"]);
+        let acme = Issuer::Acme { account: None };
+        assert_eq!(whose(Some(&[wants(acme, "c.example.com")])), ["issuer acme"]);
+        assert!(whose(Some(&[wants(Issuer::Embedded, "b.example.com")])).is_empty());
+    }
 }

@@ -1,7 +1,9 @@
 //! `tidegate certs`, and what `run` needs of wants: names for certificates, from routes to what is asked for.
 
 mod cert_manager;
+mod ground;
 pub(crate) mod issuers;
+mod kept;
 mod list;
 mod plan;
 mod root;
@@ -23,6 +25,6 @@ pub(crate) fn run(options: &Certs, terminal: &mut Terminal) -> Result<Outcome, E
 pub(crate) fn default_issuer(choice: Option<IssuerChoice>) -> Option<tidegate_translate::Issuer> {
     choice.map(|choice| match choice {
         IssuerChoice::Embedded => tidegate_translate::Issuer::Embedded,
-        IssuerChoice::Acme => tidegate_translate::Issuer::Acme,
+        IssuerChoice::Acme => tidegate_translate::Issuer::Acme { account: None },
     })
 }

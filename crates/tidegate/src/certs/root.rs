@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tidegate_certs::{FolderStore, Shelf};
-use tidegate_kubernetes::remote::{self, RemoteError};
+use tidegate_kubernetes::remote;
 
 use crate::arguments::CertsRoot;
 use crate::cluster::asking;
@@ -44,10 +44,9 @@ fn of_folder(state: &Path) -> Result<String, Error> {
 }
 
 fn of_cluster(options: &CertsRoot) -> Result<String, Error> {
-    let failed = |error: RemoteError| Error::Start(error.to_string());
     let root = asking(async {
-        let (client, _) = remote::connect(options.context.as_deref()).await.map_err(failed)?;
-        remote::root(&client, &options.namespace).await.map_err(failed)
+        let (client, _) = remote::connect(options.context.as_deref()).await?;
+        Ok(remote::root(&client, &options.namespace).await?)
     })?;
     root.ok_or_else(|| {
         Error::Start(format!(

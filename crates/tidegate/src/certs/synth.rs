@@ -1,156 +1,92 @@
-//! `tidegate certs synth`: Gateways as a tool needs them that looks at listeners alone. A listener without a hostname is
-//! written out once for each name that its routes bring; what does not fit into a Gateway goes into ListenerSets.
+//! `tidegate certs synth`: manifests as a tool needs them that looks at listeners alone. A listener without a hostname is
+//! written out once for each name that its routes bring; what does not fit into a Gateway or ListenerSet goes into
+//! ListenerSets beside it, and the routes come along with what they then have to name.
 
-use serde_json::{Value, json};
-use tidegate_api::{Kind, to_yaml};
-use tidegate_plan::{ListenerId, ObjectName};
-use tidegate_translate::{Issuer, Settings};
+mod listeners;
+mod routes;
 
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use tidegate_api::{Kind, ObjectKey, to_yaml};
+use tidegate_issuing::left_out_in_words;
+use tidegate_plan::{ListenerId, RouteId, RouteKind};
+use tidegate_translate::{Issuer, Settings, Wants};
+
+use self::listeners::{Copied, Name, WrittenOut, write_out};
+use self::routes::with_parents;
 use crate::arguments::CertsSynth;
 use crate::meaning::Meaning;
 use crate::output::{Error, Outcome, Terminal};
-
-/// Listeners in a Gateway or ListenerSet at most.
-const MOST: usize = 64;
 
 pub(crate) fn run(options: &CertsSynth, terminal: &mut Terminal) -> Result<Outcome, Error> {
     // Which issuer it is makes no difference to names that routes bring.
     let settings = Settings { issuer: Some(Issuer::Embedded), ..Settings::folder() };
     let meaning = Meaning::under(&options.paths, settings)?;
     meaning.report(terminal);
+    warn_of_left_out(&meaning, terminal);
     let mut documents = Vec::new();
+    let mut copies = BTreeMap::new();
     for (key, manifest) in meaning.manifests.written() {
-        let Some(key) = key.filter(|key| key.kind == Kind::Gateway) else { continue };
-        let names = |listener: &str| inferred(&meaning, &key.name, listener);
-        documents.extend(write_out(manifest, &names));
+        let Some(key) = key.filter(|key| matches!(key.kind, Kind::Gateway | Kind::ListenerSet)) else {
+            continue;
+        };
+        let names = |listener: &str| inferred(&meaning, key, listener);
+        let WrittenOut { documents: own, copies: of_parent, warning } = write_out(manifest, &names);
+        if let Some(warning) = warning {
+            terminal.warning(&format!("{key}: {warning}"));
+        }
+        documents.extend(own);
+        copies.insert(key.clone(), of_parent);
     }
+    documents.extend(routes(&meaning, &copies));
     let texts: Vec<String> = documents.iter().map(to_yaml).collect();
     terminal.print(&texts.join("---\n"))?;
     Ok(Outcome::Good)
 }
 
 /// The names that routes bring to a listener without a hostname.
-fn inferred(meaning: &Meaning, gateway: &ObjectName, listener: &str) -> Vec<String> {
-    let id = ListenerId { gateway: gateway.clone(), listener_set: None, name: listener.into() };
-    let is_open = meaning.listener(&id).is_some_and(|listener| listener.hostname.is_none());
-    let wants = meaning.translation().wants.get(&id).filter(|_| is_open);
-    wants.map(|wants| wants.names.iter().map(|wanted| wanted.name.to_string()).collect()).unwrap_or_default()
+fn inferred(meaning: &Meaning, parent: &ObjectKey, listener: &str) -> Vec<Name> {
+    let wants = meaning.translation().wants.values().find(|wants| is_of(&wants.listener, parent, listener));
+    let wants = wants.filter(|wants| is_open(meaning, wants));
+    let names = wants.into_iter().flat_map(|wants| &wants.names);
+    names.map(|wanted| Name { name: wanted.name.to_string(), routes: wanted.routes.clone() }).collect()
 }
 
-/// The Gateway with its listeners written out, and ListenerSets for what it has no room for.
-fn write_out(mut gateway: Value, names: &dyn Fn(&str) -> Vec<String>) -> Vec<Value> {
-    let listeners = gateway["spec"]["listeners"].as_array().cloned().unwrap_or_default();
-    let mut all = Vec::new();
-    for listener in listeners {
-        let own = listener["name"].as_str().unwrap_or_default().to_owned();
-        let names = names(&own);
-        if names.is_empty() {
-            all.push(listener);
+fn is_of(id: &ListenerId, parent: &ObjectKey, listener: &str) -> bool {
+    let owner = id.listener_set.as_ref().unwrap_or(&id.gateway);
+    let is_set = parent.kind == Kind::ListenerSet;
+    id.listener_set.is_some() == is_set && *owner == parent.name && &*id.name == listener
+}
+
+fn is_open(meaning: &Meaning, wants: &Wants) -> bool {
+    meaning.listener(&wants.listener).is_some_and(|listener| listener.hostname.is_none())
+}
+
+/// A name for which no listener is written is served by none.
+fn warn_of_left_out(meaning: &Meaning, terminal: &mut Terminal) {
+    for wants in meaning.translation().wants.values().filter(|wants| is_open(meaning, wants)) {
+        for left in wants.left_out.iter().filter(|left| !left.why.is_served_elsewhere()) {
+            let Some(name) = &left.name else { continue };
+            terminal.warning(&format!(
+                "listener {} is not written out for {name}: {}",
+                wants.listener,
+                left_out_in_words(left)
+            ));
+        }
+    }
+}
+
+/// The routes whose listeners were written out.
+fn routes(meaning: &Meaning, copies: &BTreeMap<ObjectKey, Vec<Copied>>) -> Vec<Value> {
+    let mut documents = Vec::new();
+    for (key, manifest) in meaning.manifests.written() {
+        let Some(key) = key else { continue };
+        let Some(kind) = RouteKind::ALL.into_iter().find(|kind| Kind::from(*kind) == key.kind) else {
             continue;
-        }
-        for name in names {
-            let mut copy = listener.clone();
-            copy["name"] = json!(section(&own, &name));
-            copy["hostname"] = json!(name);
-            all.push(copy);
-        }
-    }
-    let rest = all.split_off(all.len().min(MOST));
-    gateway["spec"]["listeners"] = Value::Array(all);
-    if let Some(fields) = gateway.as_object_mut() {
-        fields.remove("status");
-    }
-    if !rest.is_empty() {
-        gateway["spec"]["allowedListeners"] = json!({ "namespaces": { "from": "Same" } });
-    }
-    let sets: Vec<Value> = rest
-        .chunks(MOST)
-        .enumerate()
-        .map(|(number, listeners)| listener_set(&gateway, number + 1, listeners))
-        .collect();
-    std::iter::once(gateway).chain(sets).collect()
-}
-
-/// Names of listeners may have dots, and up to 253 characters.
-fn section(listener: &str, name: &str) -> String {
-    let whole = format!("{listener}.{name}");
-    if whole.len() <= 253 {
-        whole
-    } else {
-        whole[whole.len() - 253..].trim_start_matches(['.', '-']).to_owned()
-    }
-}
-
-fn listener_set(gateway: &Value, number: usize, listeners: &[Value]) -> Value {
-    let name = gateway["metadata"]["name"].as_str().unwrap_or_default();
-    let mut metadata = json!({ "name": format!("{name}-names-{number}") });
-    for field in ["namespace", "annotations", "labels"] {
-        if let Some(value) = gateway["metadata"].get(field) {
-            metadata[field] = value.clone();
-        }
-    }
-    json!({
-        "apiVersion": "gateway.networking.k8s.io/v1",
-        "kind": "ListenerSet",
-        "metadata": metadata,
-        "spec": {
-            "parentRef": { "group": "gateway.networking.k8s.io", "kind": "Gateway", "name": name },
-            "listeners": listeners,
-        },
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn gateway() -> Value {
-        json!({
-            "apiVersion": "gateway.networking.k8s.io/v1",
-            "kind": "Gateway",
-            "metadata": { "name": "edge", "namespace": "infra" },
-            "spec": { "gatewayClassName": "tidegate", "listeners": [
-                { "name": "http", "protocol": "HTTP", "port": 80 },
-                { "name": "https", "protocol": "HTTPS", "port": 443,
-                  "tls": { "certificateRefs": [{ "name": "tls" }] } },
-            ] },
-        })
-    }
-
-    #[test]
-    fn a_listener_is_written_out_for_each_name() {
-        let names = |listener: &str| match listener {
-            "https" => vec!["a.example.com".to_owned(), "b.example.com".to_owned()],
-            _ => Vec::new(),
         };
-        let documents = write_out(gateway(), &names);
-        assert_eq!(documents.len(), 1);
-        let listeners = documents[0]["spec"]["listeners"].as_array().unwrap();
-        let told: Vec<(&str, &str)> = listeners
-            .iter()
-            .map(|each| (each["name"].as_str().unwrap(), each["hostname"].as_str().unwrap_or("-")))
-            .collect();
-        let expected = [
-            ("http", "-"),
-            ("https.a.example.com", "a.example.com"),
-            ("https.b.example.com", "b.example.com"),
-        ];
-        assert_eq!(told, expected);
-        assert_eq!(listeners[2]["tls"]["certificateRefs"][0]["name"], "tls");
+        let id = RouteId { kind, object: key.name.clone() };
+        documents.extend(with_parents(manifest, &id, copies));
     }
-
-    #[test]
-    fn what_has_no_room_goes_into_listener_sets() {
-        let names = |listener: &str| match listener {
-            "https" => (0..150).map(|number| format!("n{number}.example.com")).collect(),
-            _ => Vec::new(),
-        };
-        let documents = write_out(gateway(), &names);
-        let counts: Vec<usize> =
-            documents.iter().map(|each| each["spec"]["listeners"].as_array().unwrap().len()).collect();
-        assert_eq!(counts, [64, 64, 23]);
-        assert_eq!(documents[0]["spec"]["allowedListeners"]["namespaces"]["from"], "Same");
-        assert_eq!(documents[2]["metadata"], json!({ "name": "edge-names-2", "namespace": "infra" }));
-        assert_eq!(documents[2]["spec"]["parentRef"]["name"], "edge");
-    }
+    documents
 }

@@ -13,11 +13,14 @@ use crate::output::{Error, Outcome, Terminal};
 
 pub(crate) fn run(options: &Check, terminal: &mut Terminal) -> Result<Outcome, Error> {
     let settings = if options.cluster || options.server { Settings::cluster() } else { Settings::folder() };
-    let meaning = Meaning::under(&options.paths, settings)?;
+    let mut meaning = Meaning::under(&options.paths, settings)?;
+    let compared = if options.server {
+        Some(server::compare(&mut meaning, options.context.as_deref(), terminal)?)
+    } else {
+        None
+    };
     meaning.report(terminal);
     let findings = findings::find(&meaning);
-    let compared =
-        if options.server { Some(server::compare(&meaning, options.context.as_deref())?) } else { None };
     match (options.output, &compared) {
         (CheckFormat::Table, Some(compared)) => {
             terminal.print(&(table::render(&meaning, &findings) + &compared.to_text()))?;

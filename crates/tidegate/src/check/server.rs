@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 use tidegate_api::ObjectKey;
-use tidegate_kubernetes::remote::{self, Difference, Verdict};
+use tidegate_kubernetes::remote::{self, Around, Difference, Verdict};
 
 use crate::cluster::asking;
 use crate::meaning::Meaning;
-use crate::output::{BAD, CARE, Error, FAINT, GOOD, STRONG, styled};
+use crate::output::{BAD, CARE, Error, FAINT, GOOD, STRONG, Terminal, styled};
 
 /// A longer value tells nobody anything.
 const LONGEST: usize = 60;
@@ -19,7 +19,12 @@ pub(super) struct Compared {
     others: usize,
 }
 
-pub(super) fn compare(meaning: &Meaning, context: Option<&str>) -> Result<Compared, Error> {
+/// Asks about each object that is written, and has references lead to what the cluster has besides.
+pub(super) fn compare(
+    meaning: &mut Meaning,
+    context: Option<&str>,
+    terminal: &mut Terminal,
+) -> Result<Compared, Error> {
     let (mut objects, mut others) = (Vec::new(), 0);
     for (key, mut object) in meaning.manifests.as_written() {
         let Some(key) = key else {
@@ -32,8 +37,15 @@ pub(super) fn compare(meaning: &Meaning, context: Option<&str>) -> Result<Compar
         objects.push((key.clone(), object));
     }
     let verdicts = asking(async {
-        let connected = remote::connect(context).await;
-        let (client, _) = connected.map_err(|error| Error::Start(error.to_string()))?;
+        let (client, _) = remote::connect(context).await?;
+        let mut around = Around::list(&client).await;
+        meaning.put_around(around.objects);
+        let data = Around::fetch(&client, &meaning.data_missing()).await;
+        meaning.put_around(data.objects);
+        around.unseen.extend(data.unseen);
+        for why in around.unseen {
+            terminal.warning(&format!("references to it are taken for wrong: {why}"));
+        }
         Ok(remote::compare(&client, objects).await)
     })?;
     Ok(Compared { verdicts, others })

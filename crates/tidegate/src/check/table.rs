@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use tidegate_api::gateway::Gateway;
 use tidegate_api::listener::Listener;
+use tidegate_api::policy::XBackend;
 use tidegate_api::scalar::port_number;
 use tidegate_api::status::{Condition, ListenerStatus, Status};
 use tidegate_api::{Kind, Object, ObjectKey};
-use tidegate_translate::Attachment;
+use tidegate_translate::{Attachment, Note};
 
 use crate::check::findings::Finding;
 use crate::conditions;
@@ -26,13 +27,20 @@ pub(crate) fn render(meaning: &Meaning, findings: &[Finding]) -> String {
             Some(Status::ListenerSet(status)) => {
                 head(&title, &status.conditions) + &listeners(&set.spec.listeners, &status.listeners)
             }
+            _ if meaning.gateway_is_missing(set) => bad(&title, "there is no such Gateway"),
             _ => silent(&title, "its Gateway is not served here"),
         }
     }));
     parts.extend([routes(meaning), policies(meaning), classes(meaning), invalid(findings)]);
     parts.retain(|part| !part.is_empty());
     if parts.is_empty() {
-        return "No Gateway API objects.\n".to_owned();
+        let mut written = meaning.manifests.as_written();
+        let of_the_api = written.any(|(_, object)| {
+            object["apiVersion"].as_str().is_some_and(|version| version.starts_with("gateway.networking."))
+        });
+        let words =
+            if of_the_api { "No Gateways, routes or policies.\n" } else { "No Gateway API objects.\n" };
+        return words.to_owned();
     }
     parts.join("\n")
 }
@@ -45,13 +53,7 @@ fn gateway_part(meaning: &Meaning, gateway: &Gateway) -> String {
         Some(Status::Gateway(status)) => {
             head(&title, &status.conditions) + &listeners(&gateway.spec.listeners, &status.listeners)
         }
-        _ if meaning.class_is_missing(gateway) => {
-            format!(
-                "{}: {}\n",
-                styled(STRONG, title),
-                styled(BAD, format_args!("there is no GatewayClass {class}"))
-            )
-        }
+        _ if meaning.class_is_missing(gateway) => bad(&title, &format!("there is no GatewayClass {class}")),
         _ => silent(&title, "its class is another controller's"),
     }
 }
@@ -62,6 +64,11 @@ fn head(title: &str, conditions: &[Condition]) -> String {
         text.push_str(&paragraph(4, &message));
     }
     text
+}
+
+/// For what is wrong and has no status.
+fn bad(title: &str, why: &str) -> String {
+    format!("{}: {}\n", styled(STRONG, title), styled(BAD, why))
 }
 
 /// For what is not ours to judge.
@@ -157,34 +164,45 @@ fn hostnames(object: &Object) -> String {
     if hostnames.is_empty() { "*".to_owned() } else { words::some_of(hostnames, 2) }
 }
 
+/// Policies and XBackends: both are told of at the Gateways that use them.
 fn policies(meaning: &Meaning) -> String {
-    let mut table = Table::new(0, &["POLICY", "TARGETS", "GATEWAY", "STATE"]);
+    let mut policies = Table::new(0, &["POLICY", "TARGETS", "GATEWAY", "STATE"]);
+    let mut backends = Table::new(0, &["BACKEND", "HOST", "GATEWAY", "STATE"]);
     for object in meaning.resources().iter() {
-        let targets: Vec<String> = match &object {
-            Object::BackendTlsPolicy(policy) => policy.spec.target_refs.iter().map(target).collect(),
-            Object::XBackendTrafficPolicy(policy) => policy
-                .spec
-                .target_refs
-                .iter()
-                .map(|target| format!("{} {}", target.kind, target.name))
-                .collect(),
+        let (table, about) = match &object {
+            Object::BackendTlsPolicy(policy) => {
+                let targets: Vec<String> = policy.spec.target_refs.iter().map(target).collect();
+                (&mut policies, words::all_of(&targets))
+            }
+            Object::XBackendTrafficPolicy(policy) => {
+                let targets = policy.spec.target_refs.iter();
+                let targets: Vec<String> =
+                    targets.map(|target| format!("{} {}", target.kind, target.name)).collect();
+                (&mut policies, words::all_of(&targets))
+            }
+            Object::XBackend(backend) => (&mut backends, host(backend)),
             _ => continue,
         };
-        let (key, targets) = (object.key(), words::all_of(&targets));
+        let key = object.key();
         let ancestors = match meaning.status(&key) {
             Some(Status::Policy(status)) => &*status.ancestors,
             _ => &[],
         };
         if ancestors.is_empty() {
-            let state = Cell::new(CARE, "no Gateway uses it");
-            table.row(vec![key.to_string().into(), targets.as_str().into(), "-".into(), state], Vec::new());
+            let (state, remarks) = match meaning.refused_in_notes(&key) {
+                Some(Note { reason: Some(reason), message }) => {
+                    (Cell::new(BAD, format!("refused: {reason:?}")), vec![message.clone()])
+                }
+                _ => (Cell::new(CARE, "no Gateway uses it"), Vec::new()),
+            };
+            table.row(vec![key.to_string().into(), about.as_str().into(), "-".into(), state], remarks);
         }
         for (index, ancestor) in ancestors.iter().enumerate() {
             let first = index == 0;
             table.row(
                 vec![
                     if first { key.to_string() } else { String::new() }.into(),
-                    if first { targets.as_str() } else { "" }.into(),
+                    if first { about.as_str() } else { "" }.into(),
                     words::parent(&ancestor.ancestor_ref, &key.name.namespace).into(),
                     conditions::state(&ancestor.conditions),
                 ],
@@ -192,7 +210,12 @@ fn policies(meaning: &Meaning) -> String {
             );
         }
     }
-    if table.is_empty() { String::new() } else { table.render() }
+    let tables = [policies, backends].into_iter().filter(|table| !table.is_empty());
+    tables.map(|table| table.render()).collect::<Vec<_>>().join("\n")
+}
+
+fn host(backend: &XBackend) -> String {
+    backend.spec.external_hostname.as_ref().map_or_else(|| "-".to_owned(), |host| host.hostname.0.to_string())
 }
 
 fn target(target: &tidegate_api::refs::PolicyTargetReference) -> String {

@@ -62,7 +62,7 @@ fn answer(path: &str, metrics: &Metrics, health: &Health) -> Response<Full<Bytes
         "/readyz" => (
             StatusCode::SERVICE_UNAVAILABLE,
             "text/plain",
-            "the cluster has not been looked at yet\n".to_owned(),
+            format!("the cluster has not been looked at yet; missing: {}\n", health.waits_for()),
         ),
         "/metrics" => (
             StatusCode::OK,

@@ -2,7 +2,6 @@
 
 mod answers;
 
-use std::net::TcpListener;
 use std::sync::Arc;
 
 use tidegate_kubernetes::{Client, Config, Health, Level, Metrics};
@@ -32,7 +31,7 @@ async fn control(options: &Controller) -> Result<Outcome, Error> {
     let log = own_log(options);
     let settings = options.settings()?;
     let stop = stop_on_signals()?;
-    let health = TcpListener::bind(options.health).map_err(|error| {
+    let health = tidegate_kubernetes::listen(options.health).map_err(|error| {
         Error::Start(format!("cannot listen on {}: {error} (choose another with --health)", options.health))
     })?;
     let no_cluster =

@@ -1,9 +1,12 @@
-//! Names that are served with another certificate, or under another rule for client certificates.
+//! Names that are served with another certificate, from another version of TLS on, or under another rule for client
+//! certificates.
 
 use std::net::IpAddr;
 
 use serde::Serialize;
-use tidegate_plan::{Admission, BlobId, Certificate, ClientCertificates, Hostname, ListenerHandle};
+use tidegate_plan::{
+    Admission, BlobId, Certificate, ClientCertificates, Hostname, ListenerHandle, TlsVersion,
+};
 
 use crate::diff::Side;
 use crate::diff::probe::{Place, Places};
@@ -23,6 +26,7 @@ pub(crate) struct Change {
 /// What a client sees of a server.
 struct Shown<'t> {
     certificate: &'t Certificate,
+    minimum_version: Option<TlsVersion>,
     clients: Option<&'t ClientCertificates>,
 }
 
@@ -33,7 +37,9 @@ pub(crate) fn changes(places: &Places, old: &Side<'_>, new: &Side<'_>) -> Vec<Ch
 }
 
 fn change(place: &Place, old: &Shown<'_>, new: &Shown<'_>) -> Option<Change> {
-    let same = old.certificate.id == new.certificate.id && old.clients == new.clients;
+    let same = old.certificate.id == new.certificate.id
+        && old.minimum_version == new.minimum_version
+        && old.clients == new.clients;
     let words = |shown: &Shown<'_>| {
         let id = |BlobId(id): &BlobId| id.get(..12).unwrap_or(id).to_owned();
         let clients = shown.clients.map(|clients| {
@@ -41,7 +47,9 @@ fn change(place: &Place, old: &Shown<'_>, new: &Shown<'_>) -> Option<Change> {
             let rule = if clients.allow_insecure { "optional" } else { "required" };
             format!(", client certificates {rule} (CA bundle {})", bundles.join(", "))
         });
-        format!("{}{}", words::certificate(shown.certificate), clients.unwrap_or_default())
+        let version = shown.minimum_version.map(|version| format!(", at least TLS {version}"));
+        let [version, clients] = [version, clients].map(Option::unwrap_or_default);
+        format!("{}{version}{clients}", words::certificate(shown.certificate))
     };
     let (old, new) = (words(old), words(new));
     // A renewed certificate may read the same; its id says that it is another.
@@ -58,6 +66,10 @@ fn shown<'t>(place: &Place, side: &'t Side<'_>) -> Option<Shown<'t>> {
         Admission::Https { listener, certificate, .. } => (listener, certificate),
         Admission::Http => return None,
     };
-    let clients = listener.handling.server_tls().and_then(|tls| tls.client_certificates.as_ref());
-    Some(Shown { certificate, clients })
+    let tls = listener.handling.server_tls()?;
+    Some(Shown {
+        certificate,
+        minimum_version: tls.minimum_version,
+        clients: tls.client_certificates.as_ref(),
+    })
 }

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 use tidegate_plan::{
-    Admission, Filter, Group, Handling, Reason, Redirect, Refusal, Rule, RuleHandle, Rules, Target, Timeouts,
+    Admission, ExternalAuth, Filter, Group, Listener, Reason, Redirect, Refusal, Rule, RuleHandle, Rules,
+    Target, Timeouts,
 };
 
 use crate::diff::Side;
@@ -23,6 +24,9 @@ pub(crate) struct Routed {
     /// Who carries it; not compared.
     pub(crate) route: String,
     pub(crate) backends: Vec<Part>,
+    /// Asked by the listener before any route is looked at.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) external_auth: Vec<ExternalAuth>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) filters: Vec<Filter>,
     #[serde(skip_serializing_if = "Timeouts::is_none")]
@@ -37,10 +41,23 @@ impl PartialEq for Routed {
     fn eq(&self, other: &Self) -> bool {
         self.handling == other.handling
             && self.backends == other.backends
-            && self.filters == other.filters
-            && self.timeouts == other.timeouts
-            && self.retry == other.retry
-            && self.session == other.session
+            && self.differs_in(other).next().is_none()
+    }
+}
+
+impl Routed {
+    /// What differs of that which a line about the way of a flow does not tell.
+    pub(crate) fn differs_in<'r>(&'r self, other: &'r Self) -> impl Iterator<Item = &'static str> + 'r {
+        let filters = |routed: &'r Self| routed.backends.iter().map(|part| &part.filters);
+        [
+            ("listener's external auth", self.external_auth != other.external_auth),
+            ("filters", self.filters != other.filters || !filters(self).eq(filters(other))),
+            ("timeouts", self.timeouts != other.timeouts),
+            ("retries", self.retry != other.retry),
+            ("sessions", self.session != other.session),
+        ]
+        .into_iter()
+        .filter_map(|(what, differs)| differs.then_some(what))
     }
 }
 
@@ -58,21 +75,21 @@ impl Destination {
         match asks {
             Some(asks) => match place.ask(side, asks) {
                 Ok(decision) => match (&decision.admission, &decision.request) {
-                    (Admission::Stream { listener, rule, .. }, _) => Self::routed(&listener.handling, rule),
-                    (_, Some(matched)) => Self::routed(&matched.listener.handling, matched.rule),
+                    (Admission::Stream { listener, rule, .. }, _) => Self::routed(listener, rule),
+                    (_, Some(matched)) => Self::routed(matched.listener, matched.rule),
                     (_, None) => Self::Refused(Reason::NoRoute),
                 },
                 Err(Refusal { reason, .. }) => Self::Refused(reason),
             },
-            None => place.written(side).map_or(Self::Refused(Reason::NoRoute), |(listener, route, index)| {
-                let rule =
-                    side.tables.route(&route.id).and_then(|route| RuleHandle::new(route.clone(), index));
-                rule.map_or(Self::Refused(Reason::NoRoute), |rule| Self::routed(&listener.handling, &rule))
-            }),
+            None => {
+                let written = place.written(side);
+                written
+                    .map_or(Self::Refused(Reason::NoRoute), |(listener, rule)| Self::routed(listener, &rule))
+            }
         }
     }
 
-    fn routed(handling: &Handling, rule: &RuleHandle) -> Self {
+    fn routed(listener: &Listener, rule: &RuleHandle) -> Self {
         let (timeouts, retry, session) = match rule.rule() {
             Rule::Http(rule) => (rule.timeouts, rule.retry.clone(), rule.session.clone()),
             Rule::Grpc(rule) => (Timeouts::default(), None, rule.session.clone()),
@@ -83,9 +100,10 @@ impl Destination {
             Rules::Http(_) | Rules::Grpc(_) => format!(" rule {}", rule.index()),
         };
         Self::Routed(Box::new(Routed {
-            handling: handling.as_str(),
+            handling: listener.handling.as_str(),
             route: format!("{}{rules}", rule.route().id),
             backends: parts(rule.group()),
+            external_auth: listener.external_auth.clone(),
             filters: rule.filters().to_vec(),
             timeouts,
             retry,

@@ -55,12 +55,12 @@ impl Difference {
     fn between(old: &Meaning, new: &Meaning) -> Self {
         let flips = flips::between(old.translation(), new.translation());
         let [old, new] = [old, new].map(|meaning| Side::new(&meaning.translation().plan));
-        let places = probe::places(&[&old, &new]);
+        let places = probe::places([&old, &new]);
         Self {
             ports: traffic::ports(&old, &new),
             traffic: traffic::changes(&places, &old, &new),
             certificates: certificates::changes(&places, &old, &new),
-            backends: backends::changes(old.plan, new.plan),
+            backends: backends::changes(&old, &new),
             conditions: flips,
         }
     }

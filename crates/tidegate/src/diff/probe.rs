@@ -1,12 +1,13 @@
 //! The flows that manifests are written for: one for each socket, name and match, made so that nothing more specific
 //! takes it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use tidegate_plan::{
-    Admission, Connection, Decision, Flow, GrpcMatch, Hello, Hostname, HttpMatch, Listener, PathMatch,
-    Refusal, Request, Route, Rules, TextMatch, Transport, ValueMatch, decide,
+    Admission, Connection, Decision, Flow, GrpcMatch, Handling, Hello, Hostname, HttpMatch, Listener,
+    ListenerHandle, PathMatch, Refusal, Request, Route, RuleHandle, Rules, TextMatch, Transport, ValueMatch,
+    decide,
 };
 
 use crate::diff::Side;
@@ -36,13 +37,18 @@ pub(crate) struct Asks {
 /// What a place is asked with; `None` where a pattern keeps anyone from making up a request that meets it.
 pub(crate) type Places = BTreeMap<Place, Option<Asks>>;
 
-pub(crate) fn places(sides: &[&Side<'_>]) -> Places {
+pub(crate) fn places(sides: [&Side<'_>; 2]) -> Places {
     let mut places = Places::new();
     for side in sides {
         for route in &side.routes {
             for listener in side.listeners_of(route) {
                 add(&mut places, listener, route);
             }
+        }
+    }
+    for side in sides {
+        for listener in side.listeners.values() {
+            add_names(&mut places, listener, sides);
         }
     }
     places
@@ -60,18 +66,33 @@ fn add(places: &mut Places, listener: &Listener, route: &Route) {
             matches.map(|matched| (Some(matched.to_string()), Asks::grpc(matched))).collect()
         }
     };
-    for address in addresses(listener) {
+    for place in Place::of(listener) {
         for hostname in common(listener.hostname.as_ref(), &route.hostnames) {
             for (matched, asks) in &asks {
-                let place = Place {
-                    port: listener.port,
-                    transport: listener.handling.transport(),
-                    address,
-                    hostname: hostname.clone(),
-                    matched: matched.clone(),
-                };
+                let place = Place { hostname: hostname.clone(), matched: matched.clone(), ..place.clone() };
                 places.insert(place, asks.clone());
             }
+        }
+    }
+}
+
+/// A listener takes its names from wider ones, whether it has routes or not.
+fn add_names(places: &mut Places, listener: &Listener, sides: [&Side<'_>; 2]) {
+    for place in Place::of(listener) {
+        let [old, new] = sides.map(|side| place.listener(side).map(|listener| &listener.id));
+        if old != new {
+            let wider: Vec<(Place, Option<Asks>)> = place.wider(places).collect();
+            for (place, asks) in wider {
+                places.entry(place).or_insert(asks);
+            }
+        }
+        // Without a route, HTTP answers alike whether a listener has the name or not; TLS does not. A port that only
+        // one side has is told as such.
+        let told = listener.handling == Handling::Http
+            || sides.iter().any(|side| side.tables.expects(place.local(), place.transport).is_none())
+            || place.named(places).next().is_some();
+        if !told {
+            places.insert(place, Some(Asks::nothing()));
         }
     }
 }
@@ -85,7 +106,7 @@ fn addresses(listener: &Listener) -> Vec<Option<IpAddr>> {
 }
 
 /// The names in which listener and route meet.
-pub(crate) fn common(listener: Option<&Hostname>, route: &[Hostname]) -> Vec<Option<Hostname>> {
+fn common(listener: Option<&Hostname>, route: &[Hostname]) -> Vec<Option<Hostname>> {
     match listener {
         None if route.is_empty() => vec![None],
         None => route.iter().cloned().map(Some).collect(),
@@ -95,6 +116,44 @@ pub(crate) fn common(listener: Option<&Hostname>, route: &[Hostname]) -> Vec<Opt
 }
 
 impl Place {
+    /// Where a listener answers, for its own hostname and before any request: one for each address.
+    fn of(listener: &Listener) -> impl Iterator<Item = Self> {
+        addresses(listener).into_iter().map(|address| Self {
+            port: listener.port,
+            transport: listener.handling.transport(),
+            address,
+            hostname: listener.hostname.clone(),
+            matched: None,
+        })
+    }
+
+    /// What is asked at this very name.
+    fn named<'p>(&self, places: &'p Places) -> impl Iterator<Item = (&'p Place, &'p Option<Asks>)> {
+        let name = Self { matched: None, ..self.clone() };
+        places.range(name.clone()..).take_while(move |(place, _)| {
+            (place.port, place.transport, place.address, &place.hostname)
+                == (name.port, name.transport, name.address, &name.hostname)
+        })
+    }
+
+    /// What is asked at names that stand for this one too, asked here.
+    fn wider(&self, places: &Places) -> impl Iterator<Item = (Self, Option<Asks>)> {
+        let base = self.hostname.as_ref().map_or("", Hostname::base);
+        let suffixes = base.match_indices('.').map(|(dot, _)| &base[dot..]);
+        let wildcards = suffixes.filter_map(|suffix| Hostname::parse(&format!("*{suffix}")).ok()).map(Some);
+        let names: Vec<Option<Hostname>> = wildcards.chain([None]).collect();
+        let addresses = BTreeSet::from([self.address, None]);
+        addresses.into_iter().flat_map(move |address| {
+            let wide =
+                names.iter().map(|hostname| Self { address, hostname: hostname.clone(), ..self.clone() });
+            let asked = wide.flat_map(|wide| wide.named(places).collect::<Vec<_>>());
+            let here = |(place, asks): (&Self, &Option<Asks>)| {
+                (Self { matched: place.matched.clone(), ..self.clone() }, asks.clone())
+            };
+            asked.map(here).collect::<Vec<_>>()
+        })
+    }
+
     /// A name that this place stands for and nothing more specific is likely to.
     fn name(&self) -> String {
         match &self.hostname {
@@ -104,10 +163,13 @@ impl Place {
         }
     }
 
+    fn local(&self) -> SocketAddr {
+        SocketAddr::new(self.address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), self.port)
+    }
+
     fn connection<'n>(&self, name: &'n str) -> Connection<'n> {
-        let address = self.address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
         Connection {
-            local: SocketAddr::new(address, self.port),
+            local: self.local(),
             transport: self.transport,
             hello: (self.transport == Transport::Tcp).then_some(Hello { sni: Some(name), alpn: &[] }),
         }
@@ -131,22 +193,42 @@ impl Place {
         side.tables.admit(&self.connection(&self.name()), &mut ()).ok()
     }
 
-    /// The rule with these very words, first in the order of age and name: for matches that cannot be asked.
-    pub(crate) fn written<'p>(&self, side: &Side<'p>) -> Option<(&'p Listener, &'p Route, usize)> {
-        side.routes.iter().find_map(|&route| {
-            let listener = side.listeners_of(route).find(|listener| {
-                listener.port == self.port
-                    && listener.handling.transport() == self.transport
-                    && addresses(listener).contains(&self.address)
-                    && common(listener.hostname.as_ref(), &route.hostnames).contains(&self.hostname)
-            })?;
+    /// The listener that takes the name on one side.
+    fn listener<'t>(&self, side: &'t Side<'_>) -> Option<&'t ListenerHandle> {
+        match self.ask(side, &Asks::nothing()) {
+            Ok(Decision { request: Some(matched), .. }) => Some(matched.listener),
+            Ok(Decision { admission, .. }) => admission.listener(),
+            Err(Refusal { listener, .. }) => listener,
+        }
+    }
+
+    /// The rule with these very words among the routes of the listener that takes the name, by hostname as written,
+    /// age and name: for matches that cannot be asked.
+    pub(crate) fn written<'t>(&self, side: &'t Side<'_>) -> Option<(&'t ListenerHandle, RuleHandle)> {
+        let listener = self.listener(side)?;
+        let attached = side.routes.iter().filter(|route| route.listeners.contains(&listener.id));
+        let named = attached.filter_map(|route| Some((self.written_for(route)?, *route)));
+        let mut named: Vec<(Option<&Hostname>, &Route)> = named.collect();
+        // The sort keeps the order of age; no hostname is the widest.
+        named.sort_by_key(|(hostname, _)| (hostname.is_none(), *hostname));
+        named.into_iter().find_map(|(_, route)| {
             let rule = match &route.rules {
-                Rules::Stream(_) => Some(0),
-                Rules::Http(rules) => rules.iter().position(|rule| self.is_among(&rule.matches)),
-                Rules::Grpc(rules) => rules.iter().position(|rule| self.is_among(&rule.matches)),
+                Rules::Stream(_) => 0,
+                Rules::Http(rules) => rules.iter().position(|rule| self.is_among(&rule.matches))?,
+                Rules::Grpc(rules) => rules.iter().position(|rule| self.is_among(&rule.matches))?,
             };
-            rule.map(|rule| (listener, route, rule))
+            let route = side.tables.route(&route.id)?;
+            Some((listener, RuleHandle::new(route.clone(), rule)?))
         })
+    }
+
+    /// The most specific hostname of a route that stands for the whole place; the inner `None`: it takes any.
+    fn written_for<'r>(&self, route: &'r Route) -> Option<Option<&'r Hostname>> {
+        if route.hostnames.is_empty() {
+            return Some(None);
+        }
+        let own = self.hostname.as_ref()?;
+        route.hostnames.iter().filter(|hostname| hostname.covers(own)).min().map(Some)
     }
 
     fn is_among<M: ToString>(&self, matches: &[M]) -> bool {

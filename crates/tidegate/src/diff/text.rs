@@ -7,6 +7,7 @@ use anstyle::Style;
 use tidegate_plan::Transport;
 
 use crate::conditions::Health;
+use crate::diff::destination::Destination;
 use crate::diff::flips::{Flip, Said};
 use crate::diff::traffic::Change;
 use crate::diff::{Difference, Sign};
@@ -112,9 +113,13 @@ fn traffic(group: &[&Change]) -> String {
     let (old, new) = (first.old.words(), first.new.words());
     head + &match first.change {
         Sign::Starts => paragraph(6, &format!("now {new}")),
-        // The same words on both sides: filters, timeouts or sessions of the rule.
+        // The same words on both sides: what they leave out is named.
         Sign::Changes if old == new => {
-            paragraph(6, &format!("{new}: its filters, timeouts, retries or sessions change"))
+            let differs = match (&first.old, &first.new) {
+                (Destination::Routed(old), Destination::Routed(new)) => old.differs_in(new).collect(),
+                _ => Vec::new(),
+            };
+            paragraph(6, &format!("{new}: a change of its {}", words::and(&differs)))
         }
         Sign::Stops | Sign::Changes => was_and_is(&old, &new),
     }

@@ -3,7 +3,8 @@
 use serde::Serialize;
 use tidegate_plan::{
     Addresses, AlternativeName, Backend, BackendTls, Endpoint, EndpointState, Handling, ListenerHandle,
-    Matched, Plan, Protocol, Reason, RuleHandle, Tables, Target, Trust, Upstream, WeightedBackend,
+    Matched, Plan, Protocol, Reason, RetryBudget, RuleHandle, Tables, Target, Trust, Upstream,
+    WeightedBackend,
 };
 
 use crate::explain::flow::AskedRequest;
@@ -32,6 +33,15 @@ pub(crate) struct Share {
     pub(crate) request: Option<String>,
 }
 
+impl Share {
+    /// Whether the reference leads to no backend at all.
+    pub(crate) fn is_unresolved(&self) -> bool {
+        self.backend == UNRESOLVED
+    }
+}
+
+const UNRESOLVED: &str = "an invalid reference";
+
 pub(crate) fn shares(
     plan: &Plan,
     tables: &Tables,
@@ -49,7 +59,8 @@ pub(crate) fn ask(shares: &mut [Share], tables: &Tables, asked: &AskedRequest, m
     let headers = headers.filter_map(|(name, value)| Some((name.parse().ok()?, value.parse().ok()?)));
     let is_grpc = matched.is_grpc() || tidegate_http::answer::is_grpc(&headers.collect());
     for (share, weighted) in shares.iter_mut().zip(&matched.rule.group().0) {
-        let Target::Backend(id) = &weighted.target else { continue };
+        // Nobody is asked where nobody is connected to.
+        let (Target::Backend(id), None) = (&weighted.target, share.fails) else { continue };
         let backend = tables.backend(id);
         let tls = backend.is_some_and(|backend| matches!(backend.upstream, Upstream::Tls(_)));
         let http2 = is_grpc || backend.is_some_and(|backend| backend.protocol == Protocol::Http2);
@@ -79,7 +90,7 @@ fn share(
         request: None,
     };
     let Target::Backend(id) = &weighted.target else {
-        "an invalid reference".clone_into(&mut share.backend);
+        UNRESOLVED.clone_into(&mut share.backend);
         return share;
     };
     share.backend = id.to_string();
@@ -87,6 +98,11 @@ fn share(
         share.fails = Some(Reason::BackendNotFound);
         return share;
     };
+    let passed = matches!(listener.handling, Handling::Passthrough);
+    if let (Upstream::Refuse(reason), false) = (&backend.upstream, passed) {
+        share.fails = Some(*reason);
+        return share;
+    }
     match &backend.addresses {
         Addresses::Dns { hostname, port } => share.endpoints.push(format!("{hostname}:{port} (by DNS)")),
         Addresses::Endpoints(id) => {
@@ -98,15 +114,12 @@ fn share(
         }
     }
     share.remarks = remarks(backend);
-    if matches!(listener.handling, Handling::Passthrough) {
+    if passed {
         share.upstream = Some("bytes as they are".to_owned());
         if backend.upstream != Upstream::Plain {
             share.remarks.push("a passthrough listener does not use the BackendTLSPolicy".to_owned());
         }
         return share;
-    }
-    if let Upstream::Refuse(reason) = backend.upstream {
-        share.fails = Some(reason);
     }
     share.upstream = Some(upstream(&backend.upstream));
     if let (Upstream::Tls(tls), Some(gateway)) = (&backend.upstream, tables.gateway(&listener.id.gateway)) {
@@ -167,5 +180,14 @@ fn remarks(backend: &Backend) -> Vec<String> {
     if backend.prefer_close {
         remarks.push("endpoints in the same zone go first".to_owned());
     }
+    remarks.extend(backend.session.as_ref().map(request::session));
+    remarks.extend(backend.retry_budget.map(retry_budget));
     remarks
+}
+
+/// How many requests may be tried again.
+pub(crate) fn retry_budget(budget: RetryBudget) -> String {
+    let RetryBudget { percent, interval, minimum, minimum_interval } = budget;
+    let (interval, minimum_interval) = (request::seconds(interval), request::seconds(minimum_interval));
+    format!("retries: {percent} % of requests in {interval}, and {minimum} in {minimum_interval} in any case")
 }

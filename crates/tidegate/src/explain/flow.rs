@@ -3,6 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use serde::Serialize;
+use tidegate_api::ObjectKey;
+use tidegate_api::status::{ConditionStatus, ConditionType, Status};
 use tidegate_plan::{
     Admission, Certificate, Connection, Decision, Expects, Fate, Flow, Hello, Hostname, HttpVersion,
     ListenerHandle, ListenerId, NameOf, Plan, Reason, Request, RouteId, Rule, RuleHandle, Step, Tables,
@@ -12,6 +14,7 @@ use tidegate_plan::{
 use crate::arguments::FlowOptions;
 use crate::explain::backends::{self, Share};
 use crate::explain::request::{self, Forwarded};
+use crate::meaning::Meaning;
 use crate::output::Error;
 
 /// What would become of a flow.
@@ -171,6 +174,23 @@ fn routed(
         backends,
         steps,
         flow: asked,
+    }
+}
+
+impl Explanation {
+    /// A plan knows a bad reference by its fault alone; what was written is in the status of the route.
+    pub(crate) fn name_references(&mut self, meaning: &Meaning) {
+        let Some(route) = &self.route else { return };
+        let key = ObjectKey { kind: route.id.kind.into(), name: route.id.object.clone() };
+        let Some(Status::Route(status)) = meaning.status(&key) else { return };
+        let conditions = status.parents.iter().flat_map(|parent| &parent.conditions);
+        let unresolved = conditions
+            .filter(|condition| condition.kind == ConditionType::ResolvedRefs)
+            .find(|condition| condition.status == ConditionStatus::False);
+        let Some(message) = unresolved.map(|condition| &condition.message) else { return };
+        for share in self.backends.iter_mut().filter(|share| share.is_unresolved()) {
+            share.remarks.push(message.clone());
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 pub(crate) mod backends;
 mod flow;
 mod object;
-mod request;
+pub(crate) mod request;
 mod text;
 
 use std::path::Path;
@@ -19,13 +19,13 @@ use crate::output::{Error, Outcome, Terminal};
 pub(crate) fn run(options: &Explain, terminal: &mut Terminal) -> Result<Outcome, Error> {
     if let Some(gateway) = &options.cluster.gateway {
         let plan = cluster::plan(gateway, &options.cluster, terminal)?;
-        return flow(&plan, options, terminal);
+        return flow(&plan, None, options, terminal);
     }
     let path = options.path.clone().unwrap_or_else(|| Path::new("-").to_owned());
     let meaning = Meaning::of(slice::from_ref(&path))?;
     meaning.manifests.report(terminal);
     let Some(object) = &options.object else {
-        return flow(&meaning.translation().plan, options, terminal);
+        return flow(&meaning.translation().plan, Some(&meaning), options, terminal);
     };
     let explanation = object::explain(&meaning, object)?;
     match options.output {
@@ -35,8 +35,16 @@ pub(crate) fn run(options: &Explain, terminal: &mut Terminal) -> Result<Outcome,
     Ok(Outcome::good_if(explanation.good))
 }
 
-fn flow(plan: &Plan, options: &Explain, terminal: &mut Terminal) -> Result<Outcome, Error> {
-    let explanation = flow::explain(plan, &options.flow)?;
+fn flow(
+    plan: &Plan,
+    meaning: Option<&Meaning>,
+    options: &Explain,
+    terminal: &mut Terminal,
+) -> Result<Outcome, Error> {
+    let mut explanation = flow::explain(plan, &options.flow)?;
+    if let Some(meaning) = meaning {
+        explanation.name_references(meaning);
+    }
     match options.output {
         TextFormat::Text => terminal.print(&text::render(&explanation))?,
         TextFormat::Json => terminal.print_json(&explanation)?,

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tidegate_plan::{
-    ExternalAuth, Filter, Handling, HeaderChange, Matched, PathChange, Redirected, Rule, SessionKey, Target,
-    Timeouts,
+    ExternalAuth, Filter, Handling, Header, HeaderChange, Matched, PathChange, Redirected, Rule, SessionKey,
+    SessionPersistence, Target, Timeouts,
 };
 
 use crate::explain::flow::AskedRequest;
@@ -114,8 +114,10 @@ pub(crate) fn target(target: &Target) -> String {
 }
 
 fn headers(change: &HeaderChange) -> String {
-    let set = change.set.iter().map(|header| format!("set {}={}", header.name, header.value));
-    let add = change.add.iter().map(|header| format!("add {}={}", header.name, header.value));
+    // A value may have been written with anything in it.
+    let words = |header: &Header| format!("{}={}", header.name, header.value.escape_debug());
+    let set = change.set.iter().map(|header| format!("set {}", words(header)));
+    let add = change.add.iter().map(|header| format!("add {}", words(header)));
     let remove = change.remove.iter().map(|name| format!("remove {name}"));
     set.chain(add).chain(remove).collect::<Vec<_>>().join(", ")
 }
@@ -140,12 +142,24 @@ fn limits(matched: &Matched<'_>) -> Vec<String> {
         let codes = if codes.is_empty() { String::new() } else { format!(" on {}", codes.join(", ")) };
         format!("{} retries{codes}", retry.attempts.unwrap_or(1))
     });
-    let session = session.map(|session| match &session.key {
-        SessionKey::Cookie(_) => "sessions by cookie".to_owned(),
-        SessionKey::Header(name) => format!("sessions by header {name}"),
-    });
+    let session = session.map(self::session);
     let times = [timeout("request", timeouts.request), timeout("backend", timeouts.backend_request)];
     times.into_iter().chain([retry, session]).flatten().collect()
+}
+
+/// By what a client is known again and comes back to its endpoint.
+pub(crate) fn session(session: &SessionPersistence) -> String {
+    let end = session.absolute_timeout.map(|time| format!(", for {}", seconds(time))).unwrap_or_default();
+    match &session.key {
+        SessionKey::Cookie(cookie) => {
+            let name =
+                cookie.name.as_ref().map(|name| format!(" {}", name.escape_debug())).unwrap_or_default();
+            let path = cookie.path.as_ref().map(|path| format!(", path {}", path.escape_debug()));
+            let kept = if cookie.permanent { ", kept by the browser" } else { "" };
+            format!("sessions by cookie{name}{}{kept}{end}", path.unwrap_or_default())
+        }
+        SessionKey::Header(name) => format!("sessions by header {name}{end}"),
+    }
 }
 
 pub(crate) fn seconds(time: Duration) -> String {

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hyper::StatusCode;
 use serde_json::json;
 use tidegate_plan::{Endpoints, EndpointsId, Fragment, FragmentId, ListenerId};
-use tidegate_proxy::Proxy;
+use tidegate_proxy::{KeptCertificate, Proxy};
 
 use crate::run::admin::{Answer, Question, Shown, unknown_output};
+use crate::run::kept;
 use crate::run::phase::{Phase, Progress};
 
 pub(super) struct Live {
@@ -30,9 +31,10 @@ pub(super) struct Link {
     pub(super) breaks: u64,
     /// Fragments that are not served.
     pub(super) refused: usize,
-    pub(super) fragments: BTreeMap<FragmentId, std::sync::Arc<Fragment>>,
-    pub(super) endpoints: BTreeMap<EndpointsId, std::sync::Arc<Endpoints>>,
+    pub(super) fragments: BTreeMap<FragmentId, Arc<Fragment>>,
+    pub(super) endpoints: BTreeMap<EndpointsId, Arc<Endpoints>>,
     pub(super) listeners: BTreeMap<ListenerId, Result<(), String>>,
+    pub(super) kept: Arc<[KeptCertificate]>,
 }
 
 impl Live {
@@ -95,7 +97,7 @@ impl Shown for Live {
 impl Live {
     fn plan(&self, question: &Question) -> Answer {
         let link = self.link();
-        let fragments: Vec<_> = link.fragments.values().collect();
+        let fragments: Vec<_> = link.fragments.values().map(|told| self.proxy.served(told)).collect();
         match question.output.as_deref() {
             None | Some("json") => Answer::json(&fragments),
             Some("whole") => {
@@ -123,6 +125,7 @@ impl Live {
                     "version": link.version,
                     "refusedFragments": link.refused,
                     "listeners": listeners.collect::<Vec<_>>(),
+                    "keptCertificates": link.kept.iter().map(kept::json).collect::<Vec<_>>(),
                 }))
             }
             Some("table") => Answer::text(StatusCode::OK, link.table()),
@@ -145,6 +148,9 @@ impl Link {
                 Ok(()) => writeln!(text, "  {id}: open"),
                 Err(why) => writeln!(text, "  {id}: {why}"),
             };
+        }
+        for kept in &*self.kept {
+            let _ = writeln!(text, "  {}", kept::words(kept));
         }
         text
     }

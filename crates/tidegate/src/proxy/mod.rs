@@ -20,7 +20,7 @@ use crate::proxy::plane::Plane;
 use crate::run::admin::{self, Answers};
 use crate::run::log::Log;
 use crate::run::signals::Signals;
-use crate::run::{access_log, bind};
+use crate::run::{access_log, bind, underway};
 
 pub(crate) fn run(options: &arguments::Proxy) -> Result<Outcome, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -117,19 +117,17 @@ async fn live_on(options: &arguments::Proxy, live: &Live, log: Log, signals: &mu
     let drained = async {
         tokio::time::sleep(options.pre_stop_delay).await;
         let time = live.proxy.bounds().drain_time;
-        let connections = live.proxy.connections();
         let shown = humantime::format_duration(time);
-        log.info("draining", format_args!("{connections} connections have {shown} to end"));
-        live.proxy.drain(time).await
+        log.info("draining", format_args!("{} have {shown} to end", underway(&live.proxy)));
+        live.proxy.drain(time).await;
     };
     tokio::select! {
-        cut_off = drained => {
-            log.info("ended", format_args!("{cut_off} connections were cut off"));
+        () = drained => {
+            log.info("ended", format_args!("{} were cut off", underway(&live.proxy)));
             Outcome::Good
         }
         number = signals.end() => {
-            let connections = live.proxy.connections();
-            log.warning("ended", format_args!("ended at once, {connections} connections were cut off"));
+            log.warning("ended", format_args!("ended at once, {} were cut off", underway(&live.proxy)));
             Outcome::Interrupted(number)
         }
     }

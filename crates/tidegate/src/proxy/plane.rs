@@ -11,7 +11,9 @@ use tokio::sync::watch;
 
 use crate::proxy::live::Live;
 use crate::proxy::settings::bounds;
+use crate::run::kept;
 use crate::run::log::Log;
+use crate::run::phase::Phase;
 use crate::run::sockets::{State, states};
 
 pub(super) struct Plane {
@@ -64,12 +66,15 @@ impl DataPlane for Plane {
     fn listeners(&mut self, plan: &Plan) -> BTreeMap<ListenerId, Result<(), String>> {
         let sockets = self.live.proxy.sockets();
         let states = states(plan, &sockets);
+        // Others take the place of one that ends: what it opens no more is no fault of the Gateway.
+        let draining = self.live.progress.phase() == Phase::Draining;
         let all_tried = !states.values().any(|state| *state == State::Waiting);
         let said: BTreeMap<_, _> = states
             .into_iter()
             .map(|(id, state)| {
                 let said = match state {
                     State::Open(_) => Ok(()),
+                    State::Waiting if draining => Ok(()),
                     State::Failed { why, .. } => Err(why),
                     State::Waiting => Err("its socket was not tried yet".to_owned()),
                 };
@@ -77,6 +82,7 @@ impl DataPlane for Plane {
             })
             .collect();
         self.tell(&said);
+        self.tell_kept();
         self.live.link().listeners.clone_from(&said);
         if self.planned && all_tried && self.live.progress.ready() {
             self.log.info("ready", "a plan is served");
@@ -147,6 +153,12 @@ impl DataPlane for Plane {
 }
 
 impl Plane {
+    fn tell_kept(&self) {
+        let now = self.live.proxy.kept();
+        let before = std::mem::replace(&mut self.live.link().kept, Arc::clone(&now));
+        kept::tell(self.log, &before, &now);
+    }
+
     /// Listeners that are worse off than before, or well again.
     fn tell(&self, now: &BTreeMap<ListenerId, Result<(), String>>) {
         let link = self.live.link();

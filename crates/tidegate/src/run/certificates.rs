@@ -42,12 +42,14 @@ impl Certificates {
         let authority = Authority::open(&*store, &settings, words::now()).await;
         issuers.embedded = Some(authority.map_err(|error| failed(&error))?);
         // A public CA is asked only where somebody said so.
-        if options.certs == Some(IssuerChoice::Acme) {
-            let acme = Acme::new(issuers::acme(&options.issuers)?)
-                .map_err(|error| Error::Start(error.to_string()))?;
-            issuers.acme.insert("default".into(), acme);
-        } else {
+        let with_default = options.certs == Some(IssuerChoice::Acme);
+        if !with_default {
             policies.remove(&Issuer::acme());
+        }
+        for account in issuers::accounts(&options.issuers, with_default)? {
+            let name = Arc::clone(&account.name);
+            let acme = Acme::new(account).map_err(|error| Error::Start(error.to_string()))?;
+            issuers.acme.insert(name, acme);
         }
         let mut complain = |error: &tidegate_certs::StoreError| log.error("state", error);
         let issuance = Issuance::open(store, issuers, challenges, policies, words::now, &mut complain).await;

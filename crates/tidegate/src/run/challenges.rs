@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use tidegate_certs::{Answer, Boxed, ChallengeKind, Challenges};
-use tidegate_plan::{Handling, Hostname};
+use tidegate_plan::{Handling, Hostname, ObjectName, Plan};
 
 use crate::run::live::Live;
 
@@ -18,18 +18,23 @@ impl DataPlane {
     }
 }
 
+/// What can be answered on the listeners of a Gateway, or of all. CAs come to these ports, whatever an offset makes of
+/// them on this machine.
+pub(crate) fn answerable(plan: &Plan, gateway: Option<&ObjectName>) -> Vec<ChallengeKind> {
+    let own = || plan.listeners().filter(|each| gateway.is_none_or(|only| each.id.gateway == *only));
+    let http = own().any(|each| each.port == 80 && matches!(each.handling, Handling::Http));
+    let tls = own().any(|each| {
+        each.port == 443 && !matches!(each.handling, Handling::Http | Handling::Tcp | Handling::Udp)
+    });
+    let http = http.then_some(ChallengeKind::Http01);
+    http.into_iter().chain(tls.then_some(ChallengeKind::TlsAlpn01)).collect()
+}
+
 impl Challenges for DataPlane {
     fn kinds(&self, _: &Hostname) -> Vec<ChallengeKind> {
         let Some(live) = self.live.upgrade() else { return Vec::new() };
         let meaning = live.meaning();
-        let listeners = || meaning.translation().plan.listeners();
-        // CAs come to these ports, whatever an offset makes of them on this machine.
-        let http = listeners().any(|each| each.port == 80 && matches!(each.handling, Handling::Http));
-        let tls = listeners().any(|each| {
-            each.port == 443 && !matches!(each.handling, Handling::Http | Handling::Tcp | Handling::Udp)
-        });
-        let http = http.then_some(ChallengeKind::Http01);
-        http.into_iter().chain(tls.then_some(ChallengeKind::TlsAlpn01)).collect()
+        answerable(&meaning.translation().plan, None)
     }
 
     fn answer<'a>(&'a self, name: &'a Hostname, answer: Answer) -> Boxed<'a, Result<(), String>> {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use tidegate_api::{ObjectKey, Severity};
-use tidegate_proxy::SocketState;
+use tidegate_proxy::{KeptCertificate, SocketState};
 use tidegate_translate::Change;
 use tokio::sync::watch as latest;
 
@@ -16,11 +16,13 @@ use crate::conditions::{self, Health};
 use crate::meaning::Meaning;
 use crate::output::Error;
 use crate::run::certificates::Certificates;
+use crate::run::kept;
 use crate::run::live::Live;
 use crate::run::log::Log;
 use crate::run::programmed;
 use crate::run::signals::Signals;
 use crate::run::sockets;
+use crate::run::underway;
 use crate::run::watch::{Events, Watcher};
 use crate::source::{Manifests, Unwatched, Update, Watch};
 use crate::words;
@@ -33,6 +35,7 @@ pub(crate) struct Control {
     signals: Signals,
     socket_changes: latest::Receiver<u64>,
     sockets: Vec<SocketState>,
+    kept: Arc<[KeptCertificate]>,
     /// `None` where nobody makes certificates here.
     certificates: Option<Certificates>,
     /// Until when news of certificates may wait for more: where there are many, each takes a while.
@@ -74,6 +77,7 @@ impl Control {
             signals,
             socket_changes,
             sockets,
+            kept: Arc::default(),
             certificates,
             certificates_rest,
             unread: None,
@@ -207,18 +211,18 @@ impl Control {
     async fn drain(&mut self) -> Option<u8> {
         self.live.progress.drain();
         let deadline = self.live.proxy.bounds().drain_time;
-        let connections = self.live.proxy.connections();
         let time = humantime::format_duration(deadline);
-        self.log.info("draining", format_args!("{connections} connections have {time} to end"));
+        let there = underway(&self.live.proxy);
+        self.log.info("draining", format_args!("{there} have {time} to end"));
         let live = Arc::clone(&self.live);
         tokio::select! {
-            cut_off = live.proxy.drain(deadline) => {
-                self.log.info("ended", format_args!("{cut_off} connections were cut off"));
+            () = live.proxy.drain(deadline) => {
+                self.log.info("ended", format_args!("{} were cut off", underway(&live.proxy)));
                 None
             }
             number = self.signals.end() => {
-                let connections = self.live.proxy.connections();
-                self.log.warning("ended", format_args!("ended at once, {connections} connections were cut off"));
+                let there = underway(&live.proxy);
+                self.log.warning("ended", format_args!("ended at once, {there} were cut off"));
                 Some(number)
             }
         }
@@ -271,6 +275,7 @@ impl Control {
         let took = start.elapsed();
         live.changes.fetch_add(1, Relaxed);
         self.log.info("applied", format_args!("{described} in {:.1} ms", took.as_secs_f64() * 1000.0));
+        self.tell_kept();
         self.sockets = live.proxy.sockets();
         let changed = programmed::update(meaning, &self.sockets, &delta.statuses);
         self.tell(meaning, delta.statuses.into_iter().chain(changed).collect());
@@ -305,6 +310,7 @@ impl Control {
     }
 
     fn sockets_changed(&mut self) {
+        self.tell_kept();
         let sockets = self.live.proxy.sockets();
         if sockets == self.sockets {
             return;
@@ -315,6 +321,11 @@ impl Control {
         let keys = programmed::all(&meaning);
         let changed = programmed::update(&mut meaning, &self.sockets, &keys);
         self.tell(&mut meaning, changed);
+    }
+
+    fn tell_kept(&mut self) {
+        let before = std::mem::replace(&mut self.kept, self.live.proxy.kept());
+        kept::tell(self.log, &before, &self.kept);
     }
 
     /// Notes when statuses changed, and says which objects are now worse off, or well again.

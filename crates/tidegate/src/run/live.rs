@@ -12,6 +12,7 @@ use crate::layout::paragraph;
 use crate::meaning::Meaning;
 use crate::output::{BAD, STRONG, styled};
 use crate::run::admin::{Answer, Question, Shown, unknown_output};
+use crate::run::kept;
 use crate::run::phase::{Phase, Progress};
 
 pub(crate) struct Live {
@@ -88,7 +89,7 @@ fn status(question: &Question, live: &Live) -> Answer {
     let well = Some(findings.is_empty());
     let as_json = match (question.output.as_deref(), question.wants_json) {
         (Some("table"), _) => {
-            let text = table::render(&meaning, &findings) + &kept(&meaning);
+            let text = table::render(&meaning, &findings) + &kept(&meaning, &live.proxy);
             return Answer { well, ..Answer::text(StatusCode::OK, text) };
         }
         (Some("json"), _) | (None, true) => true,
@@ -106,15 +107,18 @@ fn status(question: &Question, live: &Live) -> Answer {
     Answer { well, ..answer }
 }
 
-/// Objects that are served as they were before somebody broke them.
-fn kept(meaning: &Meaning) -> String {
+/// Objects that are served as they were before somebody broke them, and listeners with the certificates they had.
+fn kept(meaning: &Meaning, proxy: &Proxy) -> String {
     let mut text = String::new();
     for (key, why) in meaning.manifests.kept() {
-        if text.is_empty() {
-            let _ = writeln!(text, "\n{}", styled(BAD, "Served in their last good state"));
-        }
         let _ = writeln!(text, "  {}", styled(STRONG, key));
         text.push_str(&paragraph(6, &why));
+    }
+    for kept in &*proxy.kept() {
+        text.push_str(&paragraph(2, &kept::words(kept)));
+    }
+    if !text.is_empty() {
+        text.insert_str(0, &format!("\n{}\n", styled(BAD, "Served in their last good state")));
     }
     text
 }

@@ -2,8 +2,9 @@
 
 pub(crate) mod admin;
 mod certificates;
-mod challenges;
+pub(crate) mod challenges;
 mod control;
+pub(crate) mod kept;
 mod live;
 pub(crate) mod log;
 mod overview;
@@ -143,6 +144,15 @@ pub(crate) fn access_log(
     tidegate_proxy::AccessLog::start(target, format).map(Some)
 }
 
+/// What there is to end, in words.
+pub(crate) fn underway(proxy: &Proxy) -> String {
+    let connections = format!("{} connections", proxy.connections());
+    match proxy.flows() {
+        0 => connections,
+        flows => format!("{connections} and {flows} flows"),
+    }
+}
+
 /// Ports of Tidegate itself are none for listeners, which name theirs before the offset.
 fn translation_settings(options: &Run, own: &[SocketAddr]) -> Settings {
     let reserved = own.iter().filter_map(|address| address.port().checked_sub(options.port_offset));
@@ -154,7 +164,7 @@ fn translation_settings(options: &Run, own: &[SocketAddr]) -> Settings {
 }
 
 pub(crate) fn bind(address: SocketAddr, flag: &str) -> Result<TcpListener, Error> {
-    TcpListener::bind(address).map_err(|error| {
+    tidegate_kubernetes::listen(address).map_err(|error| {
         let owner =
             if error.kind() == std::io::ErrorKind::AddrInUse { tidegate_proxy::owner(address) } else { None };
         let owner = owner.map(|owner| format!("; {owner} has it")).unwrap_or_default();

@@ -65,7 +65,9 @@ pub(crate) fn render(meaning: &Meaning, settings: &Settings, sockets: Option<&[S
 fn addresses(listener: &Listener, settings: &Settings, sockets: Option<&[SocketState]>) -> String {
     let wanted: &[IpAddr] = if listener.addresses.is_empty() { &settings.bind } else { &listener.addresses };
     let Some(sockets) = sockets else {
-        let port = listener.port.saturating_add(settings.port_offset);
+        let Some(port) = listener.port.checked_add(settings.port_offset) else {
+            return format!("port {}: beyond 65535 with the offset", listener.port);
+        };
         let all: Vec<SocketAddr> = wanted.iter().map(|ip| SocketAddr::new(*ip, port)).collect();
         return words::all_of(&all);
     };

@@ -169,8 +169,15 @@ impl File {
     }
 
     fn entry(&mut self, node: Node, line: usize, origin: &Origin) -> Entry {
-        let Reading { object, key, problems } = read_object(&node);
+        let Reading { object, draft, key, problems } = read_object(&node);
         self.problems.extend(problems);
+        // What else is wrong with it is told at once, in its annotations too.
+        if let Some(draft) = draft {
+            if let Object::Service(service) = &draft {
+                self.problems.extend(folder::endpoint_slices(service, &node).1);
+            }
+            self.with_files(draft, &node, origin);
+        }
         let object = object.and_then(|object| self.with_files(object, &node, origin));
         let mut good = object.is_some();
         let mut slices = Vec::new();

@@ -6,12 +6,12 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use tidegate_certs::{Certificate, FolderStore, Shelf};
+use tidegate_certs::{Certificate, DAY, FolderStore, Shelf};
 
 use crate::loopback::{Tidegate, own_address};
 use crate::pebble::{Options, Pebble};
 use crate::support::{backend, wait_for};
-use crate::{GATEWAY, condition, route, service, shown};
+use crate::{GATEWAY, condition, condition_of, route, service, shown};
 
 /// Flags for a Tidegate that asks this CA and waits for nobody.
 fn flags(pebble: &Pebble, state: &Path) -> Vec<String> {
@@ -91,6 +91,83 @@ fn names_are_proved_by_the_data_plane() {
         assert_eq!(again.metric("tidegate_certificate_orders_total") as u64, 0);
         assert_eq!(pebble.orders(), orders);
     }
+}
+
+/// A Gateway that names an ACME account called as it is, with a route.
+fn naming(account: &str, port: u16) -> String {
+    format!(
+        "apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {{name: {account}, annotations: {{gateway.tidegate.io/acme-account: {account}}}}}
+spec:
+  gatewayClassName: tidegate
+  listeners:
+  - {{name: tls, port: {port}, protocol: TLS, tls: {{mode: Terminate, certificateRefs: [{{name: {account}}}]}}}}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: TLSRoute
+metadata: {{name: {account}}}
+spec:
+  parentRefs: [{{name: {account}}}]
+  hostnames: [{account}.example.com]
+  rules: [{{backendRefs: [{{name: site, port: 80}}]}}]
+"
+    )
+}
+
+/// Each with a CA, a key and whatever else of its own; one that cannot be had is not replaced by another.
+#[test]
+#[ignore = "make integration gets Pebble"]
+fn a_gateway_names_one_of_several_accounts() {
+    const KEY: &str = "zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W";
+    let (ip, folder) = (own_address(), tempfile::tempdir().unwrap());
+    let usual = Pebble::start(&Options { names_at: Some(ip), ..Options::default() });
+    let external_account = Some(("kid-1", KEY));
+    let corp = Pebble::start(&Options { names_at: Some(ip), external_account, ..Options::default() });
+    let (state, key) = (folder.path().join("state"), folder.path().join("key"));
+    fs::write(&key, KEY).unwrap();
+    let (directory, ca) = (&corp.directory, corp.ca_file().display());
+    let mut flags = flags(&usual, &state);
+    flags.push(format!(
+        "--acme-account=corp,directory={directory},ca={ca},profile=shortlived,external-account=kid-1,external-key={},namespace=default",
+        key.display()
+    ));
+    flags.push(format!("--acme-account=bank,directory={directory},ca={ca},namespace=bank"));
+    let backend = service(backend::site());
+    let web = route("HTTPRoute", "web", "https", "a.example.com");
+    let (named, of_others, unknown) = (naming("corp", 9443), naming("bank", 9444), naming("nobodys", 9445));
+    let files = [
+        ("gateway.yaml", GATEWAY),
+        ("service.yaml", &backend),
+        ("web.yaml", &web),
+        ("corp.yaml", &named),
+        ("bank.yaml", &of_others),
+        ("nobodys.yaml", &unknown),
+    ];
+    let tidegate = start(ip, &files, &flags);
+    let usual_root = root(&usual, folder.path());
+    wait_for("the usual account's", || shown(&tidegate, 443, "a.example.com", &usual_root));
+    assert_eq!(shown(&tidegate, 9443, "corp.example.com", &usual_root), None, "it is of the other CA");
+    let corp_root = root(&corp, folder.path());
+    wait_for("the other account's", || shown(&tidegate, 9443, "corp.example.com", &corp_root));
+    for (gateway, words) in [
+        ("bank", "bank.example.com: ACME account bank is not for Gateways of namespace default;"),
+        ("nobodys", "nobodys.example.com: there is no ACME account nobodys here;"),
+    ] {
+        let told = condition_of(&tidegate, gateway, "tls");
+        assert_eq!((&told["status"], &told["reason"]), (&"False".into(), &"IssuanceFailed".into()));
+        assert!(told["message"].as_str().unwrap().starts_with(words), "{told}");
+    }
+    assert_eq!((usual.orders(), corp.orders()), (1, 1), "for nobody else");
+
+    let store = FolderStore::look(&state).unwrap();
+    let held = store.documents(Shelf::Certificates).unwrap();
+    let held = held.iter().map(|one| Certificate::parse(&one.name, &one.content).unwrap().held);
+    let held: BTreeMap<String, _> = held.map(|held| (held.issuer.to_string(), held)).collect();
+    assert_eq!(held.keys().collect::<Vec<_>>(), ["acme", "acme (corp)"]);
+    let life = held["acme (corp)"].not_after - held["acme (corp)"].not_before;
+    assert!(life < 7 * DAY, "{life}: the profile of the account");
+    assert_eq!(store.documents(Shelf::Accounts).unwrap().len(), 2, "a key for each");
 }
 
 /// How often a number of the environment says, or `usual` times.

@@ -4,6 +4,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
+use serde_json::Value;
+
 use crate::loopback::Tidegate;
 use crate::loopback::manifests::{gateway, service, tcp, tcp_route};
 use crate::loopback::traffic::{echo, nobody, round_trip, wait_end};
@@ -111,6 +113,53 @@ fn an_endpoint_that_comes_back_is_used_again() {
         let mut greeting = String::new();
         tidegate.connect(PORT).read_to_string(&mut greeting).ok().filter(|_| greeting == "back")
     });
+}
+
+/// The plan takes such a connection in, and only the backend is the reason.
+#[test]
+fn a_refusal_for_the_backend_is_told_step_by_step() {
+    let ip = crate::loopback::own_address();
+    let admin = SocketAddr::from((ip, 9900));
+    let cases = [
+        ("backend_not_found", ("missing", 1)),
+        ("backend_not_permitted", ("elsewhere/backend", 1)),
+        ("no_weight", ("backend", 0)),
+        ("no_endpoints", ("admin", 1)),
+        ("connect_failed", ("nobody", 1)),
+    ];
+    let listeners: Vec<_> =
+        (PORT..).zip(cases).map(|(port, (reason, _))| (port, reason.replace('_', "-"))).collect();
+    let mut text = gateway(&listeners.iter().map(|(port, name)| tcp(name, *port)).collect::<Vec<_>>());
+    for ((_, name), (_, backend)) in listeners.iter().zip(cases) {
+        text += &tcp_route(name, name, &[backend]);
+    }
+    for (name, endpoint) in
+        [("backend", echo()), ("elsewhere/backend", echo()), ("admin", admin), ("nobody", nobody())]
+    {
+        text += &service(name, &[endpoint]);
+    }
+    let tidegate = Tidegate::start_on(ip, &[("all.yaml", &text)], &[]);
+    for ((port, name), (reason, _)) in listeners.iter().zip(cases) {
+        let mut stream = tidegate.connect(*port);
+        wait_end(&mut stream);
+        assert_eq!(tidegate.ending_of(stream.local_addr().unwrap()), reason);
+        let recent: Value = serde_json::from_str(&tidegate.ask("/refused?last=1").unwrap()).unwrap();
+        let refused = &recent["refused"][0];
+        assert_eq!(refused["reason"], reason, "{refused}");
+        assert_eq!(refused["listener"]["name"], name.as_str(), "{refused}");
+        let steps = refused["steps"].as_array().unwrap();
+        let step = |kind: &str| steps.iter().find(|step| step["step"] == kind);
+        assert_eq!(step("route").unwrap()["route"]["object"]["name"], name.as_str(), "{refused}");
+        let found = step("backend").map(|step| step["backend"]["object"]["name"].as_str().unwrap());
+        let named = match reason {
+            "no_endpoints" => Some("admin"),
+            "connect_failed" => Some("nobody"),
+            _ => None,
+        };
+        assert_eq!(found, named, "{refused}");
+        let said = step("refused").map(|step| step["reason"].as_str().unwrap());
+        assert_eq!(said, (reason != "connect_failed").then_some(reason), "{refused}");
+    }
 }
 
 #[test]

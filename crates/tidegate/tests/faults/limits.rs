@@ -3,7 +3,8 @@
 use std::net::TcpStream;
 
 use crate::loopback::Tidegate;
-use crate::loopback::manifests::{gateway, service, tcp, tcp_route};
+use crate::loopback::manifests::{gateway, passthrough, service, tcp, tcp_route, tls_route};
+use crate::loopback::tls::client_hello;
 use crate::loopback::traffic::{echo, round_trip, wait_end};
 use crate::support::wait_for;
 
@@ -64,6 +65,24 @@ fn for_a_source() {
     round_trip(&mut other, b"another source").unwrap();
     drop(other);
     assert_full(&tidegate, live, "too_many_for_source", "connections_per_source");
+}
+
+#[test]
+fn of_a_hello() {
+    let text = gateway(&[passthrough("tls", PORT, "a.example.com")])
+        + &tls_route("route", "tls", "a.example.com", &[("backend", 1)])
+        + &service("backend", &[echo()]);
+    let hello = client_hello("a.example.com");
+    for (size, fits) in [(hello.len(), true), (100, false)] {
+        let tidegate = Tidegate::start(&[("all.yaml", &text)], &[&format!("--hello-size={size}")]);
+        let mut stream = tidegate.connect(PORT);
+        assert_eq!(round_trip(&mut stream, &hello).is_ok(), fits, "{size}");
+        assert_eq!(tidegate.limit_reached("hello_size"), u64::from(!fits));
+        if !fits {
+            let line = tidegate.line_of(stream.local_addr().unwrap());
+            assert_eq!(line["ending"], "hello_invalid", "{line}");
+        }
+    }
 }
 
 /// The standard library cannot say where a connection comes from.

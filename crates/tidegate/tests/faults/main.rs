@@ -9,6 +9,7 @@ mod support;
 
 mod backends;
 mod changes;
+mod datagrams;
 mod descriptors;
 mod drain;
 mod floods;
@@ -17,6 +18,7 @@ mod limits;
 mod log;
 mod ports;
 mod resets;
+mod sharing;
 mod slow;
 mod slow_requests;
 mod times;

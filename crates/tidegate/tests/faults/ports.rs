@@ -9,6 +9,7 @@ use crate::loopback::manifests::{gateway, passthrough, service, tcp, tcp_route, 
 use crate::loopback::tls::client_hello;
 use crate::loopback::traffic::{echo, greeter, round_trip};
 use crate::loopback::{Tidegate, own_address};
+use crate::support::manifest::udp;
 use crate::support::wait_for;
 
 const PORT: u16 = 20_001;
@@ -53,6 +54,28 @@ fn two_tidegates_never_share_a_port() {
     drop(first);
     wait_for("the port is taken over", || (second.programmed("tcp").0 == "True").then_some(()));
     assert_eq!(greeting(&mut TcpStream::connect(at_first).unwrap()), b'2');
+}
+
+#[test]
+fn two_tidegates_never_share_a_port_of_datagrams() {
+    let text = gateway(&[udp("udp", PORT)]);
+    let first = Tidegate::start(&[("all.yaml", &text)], &[]);
+    let second = Tidegate::start(&[("all.yaml", &text)], &[&format!("--bind={}", first.ip)]);
+    let (status, message) = second.programmed("udp");
+    assert_eq!(status, "False", "{message}");
+    assert!(message.contains("tidegate (process "), "{message}");
+    drop(first);
+    wait_for("the port is taken over", || (second.programmed("udp").0 == "True").then_some(()));
+}
+
+#[test]
+fn a_port_that_the_offset_leads_out_of_all_ports_is_said() {
+    let text = gateway(&[tcp("beyond", 60_000), tcp("fine", PORT)]);
+    let tidegate = Tidegate::start(&[("all.yaml", &text)], &["--port-offset=8000"]);
+    let (status, message) = tidegate.programmed("beyond");
+    assert_eq!(status, "False", "{message}");
+    assert!(message.contains("68000") && message.contains("--port-offset"), "{message}");
+    assert_eq!(tidegate.programmed("fine").0, "True");
 }
 
 fn greeting(stream: &mut TcpStream) -> u8 {

@@ -10,6 +10,7 @@ use crate::loopback::manifests::{
 };
 use crate::loopback::tls::client_hello;
 use crate::loopback::traffic::{echo, round_trip, serve, wait_end};
+use crate::resets::black_hole;
 use crate::support::certificate::Authority;
 
 const PORT: u16 = 20_001;
@@ -73,6 +74,26 @@ fn busy_is_not_idle_and_yet_lives_no_longer_than_it_may() {
     assert!(began.elapsed() > Duration::from_millis(2500), "it ended after {:?}", began.elapsed());
     assert_eq!(tidegate.ending_of(stream.local_addr().unwrap()), "lifetime_over");
     assert_eq!(tidegate.limit_reached("lifetime"), 1);
+}
+
+/// The endpoint is to blame for it, and so is the route that leads nowhere else.
+#[test]
+fn an_endpoint_that_does_not_answer() {
+    let (hole, _full) = black_hole();
+    let text = gateway(&[tcp("tcp", PORT)])
+        + &tcp_route("route", "tcp", &[("backend", 1)])
+        + &service("backend", &[hole]);
+    let tidegate = Tidegate::start(&[("all.yaml", &text)], &["--connect-time=1s"]);
+    let mut stream = tidegate.connect(PORT);
+    assert_ended(&tidegate, &mut stream, Instant::now(), "connect_timeout", "connect_time");
+    for (metric, count) in [
+        ("tidegate_connect_failures_total{reason=\"timed_out\"}", 1.0),
+        ("tidegate_route_failures_total{route=\"TCPRoute default/route\"}", 1.0),
+        ("tidegate_route_connections_total{route=\"TCPRoute default/route\"}", 0.0),
+        ("tidegate_backend_connect_failures_total{backend=\"Service default/backend:80\"}", 1.0),
+    ] {
+        assert_eq!(tidegate.metric(metric), count, "{metric}");
+    }
 }
 
 #[test]

@@ -68,6 +68,16 @@ spec:
     )
 }
 
+/// From a listener to a Service of [`udp_service`].
+pub(crate) fn udp_route(name: &str, listener: &str, service: &str) -> String {
+    route("UDPRoute", name, listener, "", &[(service, 1)])
+}
+
+/// At port 80 over UDP.
+pub(crate) fn udp_service(name: &str, endpoint: SocketAddr) -> String {
+    service(name, &[endpoint]).replace("{port: 80}", "{port: 80, protocol: UDP}")
+}
+
 /// At port 80; `name` may have a namespace before it.
 pub(crate) fn service(name: &str, endpoints: &[SocketAddr]) -> String {
     let (namespace, name) = name.split_once('/').unwrap_or(("default", name));

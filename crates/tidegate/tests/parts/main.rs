@@ -5,6 +5,7 @@
 mod client_certificates;
 mod curl;
 mod dns;
+mod kept;
 mod mqtt;
 mod nginx;
 mod openssl;

@@ -62,6 +62,13 @@ impl Case {
     }
 }
 
+/// Asks to go on with another protocol.
+fn tunnel(protocol: &str) -> Case {
+    let to = [(":scheme", "http"), (":path", "/open"), (":authority", "a.test")];
+    let name = "CONNECT that would go on";
+    whole(name, &[&[(":method", "CONNECT"), (":protocol", protocol)][..], &to].concat())
+}
+
 #[test]
 fn headers() {
     check(vec![
@@ -128,6 +135,9 @@ fn pseudo_headers() {
         whole("CONNECT", &[(":method", "CONNECT"), (":authority", "a.test:80")])
             .answered(405, "a good request for what is not offered"),
         whole("CONNECT with a path", &[(":method", "CONNECT"), path, scheme, authority]),
+        tunnel("h2c").answered(405, "HTTP/2 is nothing to go on with"),
+        tunnel("websocket, h2c").answered(405, "one protocol, and no list"),
+        tunnel("websocket\r\nx-hidden: 1").answered(405, "no protocol has such a name"),
     ]);
 }
 
@@ -139,6 +149,7 @@ fn paths() {
     check(vec![
         path("empty", ""),
         path("without a slash", "open"),
+        path("a query alone", "?/hidden").answered(404, "the root with a query"),
         path("* for a GET", "*"),
         path("a whole URL", "http://b.test/open"),
         path("space", "/open /hidden"),
@@ -159,7 +170,8 @@ fn paths() {
 
 #[test]
 fn bodies() {
-    let long: &[&'static [u8]] = &[b"hello", b"GET /hidden HTTP/1.1\r\nHost: a.test\r\n\r\n"];
+    // In one frame: of two, the first would be a whole request to the backend before the second is there.
+    let long: &[&'static [u8]] = &[b"helloGET /hidden HTTP/1.1\r\nHost: a.test\r\n\r\n"];
     check(vec![
         sends("longer than its length", &[("content-length", "5")], long),
         sends("shorter than its length", &[("content-length", "50")], &[b"hello"]),
@@ -167,6 +179,7 @@ fn bodies() {
         sends("a length of nothing", &[("content-length", "0")], &[b"hello"]),
         with("a length and no body", &[("content-length", "5")]),
         sends("two lengths that differ", &[("content-length", "5"), ("content-length", "6")], &[b"hello"]),
+        sends("two lengths that are equal", &[("content-length", "5"), ("content-length", "5")], &[b"hello"]),
         sends("a list of lengths", &[("content-length", "5, 5")], &[b"hello"]),
         sends("plus", &[("content-length", "+5")], &[b"hello"]),
         sends("hexadecimal", &[("content-length", "0x5")], &[b"hello"]),
@@ -191,16 +204,15 @@ fn check(cases: Vec<Case>) {
     let (mut faults, count) = (Faults::default(), cases.len());
     for Case { name, fields, data, trailers, wanted } in cases {
         let mut client = Client::start(tidegate.connect(PORT), &[]);
-        let is_end = data.is_empty() && trailers.is_none();
-        // It may be cut off in the middle, and that is seen when its answer is read.
-        let _ = client.ask(1, &fields, if is_end { END_STREAM } else { 0 });
-        for (at, piece) in data.iter().enumerate() {
-            let is_end = at + 1 == data.len() && trailers.is_none();
-            let _ = client.send(&Frame::new(DATA, if is_end { END_STREAM } else { 0 }, 1, *piece));
+        let mut frames = vec![Frame::new(HEADERS, END_HEADERS, 1, block(&fields))];
+        frames.extend(data.iter().map(|piece| Frame::new(DATA, 0, 1, *piece)));
+        frames.extend(trailers.map(|trailers| Frame::new(HEADERS, END_HEADERS, 1, block(&trailers))));
+        if let Some(last) = frames.last_mut() {
+            last.flags |= END_STREAM;
         }
-        if let Some(trailers) = trailers {
-            let _ = client.send(&Frame::new(HEADERS, END_HEADERS | END_STREAM, 1, block(&trailers)));
-        }
+        // All at once, so that what the backend sees is not a matter of when the second frame comes. It may be cut off
+        // in the middle, and that is seen when its answer is read.
+        let _ = client.send_bytes(&frames.iter().flat_map(Frame::bytes).collect::<Vec<_>>());
         let answer = client.answer(1);
         let requests = recorder.requests();
         let is_right = match (&answer, &wanted) {

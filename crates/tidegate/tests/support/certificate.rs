@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose, SignatureAlgorithm,
@@ -33,6 +34,17 @@ impl Authority {
         let mut params = CertificateParams::new(names.clone()).unwrap();
         params.distinguished_name.push(DnType::CommonName, names[0].as_str());
         let key = KeyPair::generate_for(algorithm).unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap().pem();
+        Identity { certificate, key: key.serialize_pem() }
+    }
+
+    /// One that expires so long from now.
+    pub(crate) fn issue_for(&self, names: &[&str], life: Duration) -> Identity {
+        let names = names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let mut params = CertificateParams::new(names).unwrap();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        params.not_after = rcgen::date_time_ymd(1970, 1, 1) + now + life;
+        let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap().pem();
         Identity { certificate, key: key.serialize_pem() }
     }

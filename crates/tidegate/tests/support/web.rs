@@ -25,13 +25,21 @@ pub(crate) enum Version {
 
 /// For as long as the test program runs, with the name that it puts into each answer.
 pub(crate) fn web(name: &'static str, version: Version) -> SocketAddr {
+    accepting(move |stream| serve(stream, name, version))
+}
+
+/// A server of connections on a thread of its own, for as long as the test program runs.
+pub(crate) fn accepting<F>(serve: impl Fn(TcpStream) -> F + Send + 'static) -> SocketAddr
+where
+    F: Future<Output = ()> + Send + 'static,
+{
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let listener = runtime.block_on(TcpListener::bind(("127.0.0.1", 0))).unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
         runtime.block_on(async {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, name, version));
+                tokio::spawn(serve(stream));
             }
         });
     });

@@ -17,6 +17,9 @@ use crate::settings::Source;
 
 pub(super) fn translate(id: &BackendId, lookup: &Lookup<'_>) -> Option<BackendOutput> {
     let backend = lookup.xbackend(&id.object)?;
+    if unsupported(backend).is_some() {
+        return None;
+    }
     let hostname = backend.spec.external_hostname.as_ref()?.hostname.0.clone();
     let (upstream, blobs) = match connection(backend, lookup) {
         Ok((upstream, blobs)) => (upstream, blobs),
@@ -35,6 +38,18 @@ pub(super) fn translate(id: &BackendId, lookup: &Lookup<'_>) -> Option<BackendOu
         allow_loopback: lookup.settings.source == Source::Folder,
     };
     Some(BackendOutput { body, blobs })
+}
+
+/// What nobody here can do, whatever else it says.
+fn unsupported(backend: &XBackend) -> Option<Fault> {
+    let message = if backend.spec.external_hostname.is_none() {
+        "spec.type: EndpointSelector is not supported; refer to a Service instead"
+    } else if backend.spec.protocol == Some(XBackendProtocol::Mcp) {
+        "spec.protocol: MCP is not supported; use another"
+    } else {
+        return None;
+    };
+    Some(Fault::new(Reason::Invalid, message))
 }
 
 const fn protocol(backend: &XBackend) -> Protocol {
@@ -88,15 +103,7 @@ fn client_certificate(
 
 /// The conditions of an XBackend, and what is wrong with it.
 pub(crate) fn status(backend: &XBackend, lookup: &Lookup<'_>) -> (Vec<Condition>, Option<Fault>) {
-    let selects_pods = backend.spec.external_hostname.is_none();
-    let fault = if selects_pods {
-        Some(Fault::new(
-            Reason::Invalid,
-            "spec.type: EndpointSelector is not supported; refer to a Service instead",
-        ))
-    } else {
-        connection(backend, lookup).err()
-    };
+    let fault = unsupported(backend).or_else(|| connection(backend, lookup).err());
     let good = (Reason::Accepted, "the backend is accepted");
     (vec![holds(ConditionType::Accepted, fault.as_ref(), good, backend.meta.generation)], fault)
 }

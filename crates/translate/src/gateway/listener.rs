@@ -142,8 +142,14 @@ impl ListenerView {
         self.is_accepted() && self.refuse == Some(Refusal::NoCertificate) && is_pending
     }
 
+    /// Whether there may be data planes that serve it all the same, with what they had.
+    pub(crate) fn may_go_on(&self) -> bool {
+        let tls = self.handling.as_ref().and_then(Handling::server_tls);
+        self.refuse == Some(Refusal::NoCertificate) && tls.is_some_and(|tls| !tls.last_good.is_empty())
+    }
+
     /// Whether its port and names are its own, be it only to refuse.
-    pub(super) const fn occupies(&self) -> bool {
+    pub(crate) const fn occupies(&self) -> bool {
         self.conflict.is_none() && (self.fault.is_none() || self.refuse.is_some())
     }
 
@@ -353,11 +359,19 @@ fn read_certificates(
             }
             // Where one Secret had no room for all names, what is left may be in those beside it.
             Err(_) if !beside.is_empty() && lookup.secret(&name).is_none() => {}
-            Err(_) if is_awaited && lookup.secret(&name).is_none() => faults.push(Fault::new(
-                Reason::Pending,
-                format!("tls.certificateRefs[{index}]: Secret {name} does not exist yet; the Gateway's issuer is to make it"),
-            )),
-            Err(fault) => faults.push(fault.at(&format!("tls.certificateRefs[{index}]"))),
+            Err(mut fault) => {
+                let place = tls.certificates.len() + tls.last_good.len();
+                let last_good = certificate::last_good(reference, &fault, &name, place, lookup);
+                if is_awaited && lookup.secret(&name).is_none() {
+                    let message =
+                        format!("Secret {name} does not exist yet; the Gateway's issuer is to make it");
+                    fault = Fault::new(Reason::Pending, message);
+                } else if let Some(last_good) = &last_good {
+                    fault.message = format!("{}; {}", fault.message, certificate::kept(last_good));
+                }
+                faults.push(fault.at(&format!("tls.certificateRefs[{index}]")));
+                tls.last_good.extend(last_good);
+            }
         }
         for key in beside {
             tls.certificates.push(key.certificate.clone());

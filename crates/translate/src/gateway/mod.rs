@@ -66,7 +66,7 @@ pub(crate) fn view(gateway: &Gateway, lookup: &Lookup<'_>) -> Option<GatewayView
         Err(fault) => (merged(None, None), Some(fault)),
     };
     let (issuer, issuer_notes) =
-        crate::issuer::of(gateway, parameters.certificates.as_ref(), lookup.settings.issuer.as_ref());
+        crate::issuer::of(gateway, parameters.certificates.as_ref(), lookup.settings);
     let mut listeners: Vec<ListenerView> = {
         let owner = listener::Owner::gateway(gateway, issuer.is_some());
         gateway
@@ -114,6 +114,12 @@ impl GatewayView {
     pub(crate) fn all_listeners_mut(&mut self) -> impl Iterator<Item = &mut ListenerView> {
         let sets = self.sets.iter_mut().filter(|set| set.fault.is_none());
         self.listeners.iter_mut().chain(sets.flat_map(|set| &mut set.listeners))
+    }
+
+    /// Whether it is at every address that the other one is at.
+    pub(crate) fn is_wherever(&self, other: &Self) -> bool {
+        let is_here = |address: &IpAddr| self.addresses.contains(address);
+        self.addresses.is_empty() || !other.addresses.is_empty() && other.addresses.iter().all(is_here)
     }
 
     /// Why the Gateway is not accepted; one good listener is enough.

@@ -146,8 +146,14 @@ fn listener_conditions(
         })
         .or_else(|| {
             listener.refuse.map(|refusal| {
-                let reason = if listener.awaits_certificate() { Reason::Pending } else { Reason::Invalid };
-                Fault::new(reason, format!("connections are refused: {}", refusal.text()))
+                let (reason, but) = if listener.awaits_certificate() {
+                    (Reason::Pending, "")
+                } else if listener.may_go_on() {
+                    (Reason::Invalid, " where no last good one is kept")
+                } else {
+                    (Reason::Invalid, "")
+                };
+                Fault::new(reason, format!("connections are refused{but}: {}", refusal.text()))
             })
         });
     let mut conditions = vec![

@@ -32,12 +32,19 @@ impl Usage {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ResolvedBackend {
     pub(crate) target: Target,
+    /// The backend that is led to, also where it is there and not accepted: its status says so.
+    pub(crate) backend: Option<BackendId>,
     pub(crate) fault: Option<Fault>,
 }
 
 impl ResolvedBackend {
     fn invalid(refusal: Refusal, reason: Reason, message: String) -> Self {
-        Self { target: Target::Invalid(refusal), fault: Some(Fault::new(reason, message)) }
+        let fault = Some(Fault::new(reason, message));
+        Self { target: Target::Invalid(refusal), backend: None, fault }
+    }
+
+    fn good(id: BackendId) -> Self {
+        Self { target: Target::Backend(id.clone()), backend: Some(id), fault: None }
     }
 }
 
@@ -113,7 +120,7 @@ fn service(
             message,
         );
     }
-    ResolvedBackend { target: Target::Backend(id), fault: None }
+    ResolvedBackend::good(id)
 }
 
 fn xbackend(name: ObjectName, lookup: &Lookup<'_>) -> ResolvedBackend {
@@ -122,29 +129,24 @@ fn xbackend(name: ObjectName, lookup: &Lookup<'_>) -> ResolvedBackend {
     let Some(backend) = lookup.xbackend(&name) else {
         return not_found(format!("XBackend {name} does not exist; create it, or name another"));
     };
-    if backend.spec.external_hostname.is_none() {
+    let id = BackendId {
+        kind: BackendKind::XBackend,
+        port: port_number(backend.spec.port.number),
+        object: name,
+        transport: Transport::Tcp,
+    };
+    let name = &id.object;
+    let refused = if backend.spec.external_hostname.is_none() {
         let message = format!(
             "XBackend {name} selects Pods by label, which is not supported; refer to a Service instead"
         );
-        return ResolvedBackend::invalid(Refusal::BackendKindUnknown, Reason::InvalidKind, message);
-    }
-    let port = port_number(backend.spec.port.number);
-    if backend.spec.protocol == Some(tidegate_api::policy::XBackendProtocol::Mcp) {
+        ResolvedBackend::invalid(Refusal::BackendKindUnknown, Reason::InvalidKind, message)
+    } else if backend.spec.protocol == Some(tidegate_api::policy::XBackendProtocol::Mcp) {
         let message =
             format!("XBackend {name} speaks MCP, which is not supported; use another spec.protocol");
-        return ResolvedBackend::invalid(
-            Refusal::BackendProtocolUnsupported,
-            Reason::UnsupportedProtocol,
-            message,
-        );
-    }
-    ResolvedBackend {
-        target: Target::Backend(BackendId {
-            kind: BackendKind::XBackend,
-            object: name,
-            port,
-            transport: Transport::Tcp,
-        }),
-        fault: None,
-    }
+        ResolvedBackend::invalid(Refusal::BackendProtocolUnsupported, Reason::UnsupportedProtocol, message)
+    } else {
+        return ResolvedBackend::good(id);
+    };
+    ResolvedBackend { backend: Some(id), ..refused }
 }

@@ -24,13 +24,22 @@ pub(crate) struct Context<'a> {
     pub(crate) lookup: &'a Lookup<'a>,
     pub(crate) faults: Vec<Fault>,
     pub(crate) backends: BTreeSet<BackendId>,
+    /// What no data plane can do; the rules that ask for it answer 500.
+    pub(crate) impossible: Vec<String>,
     /// Why the rule at hand cannot be carried out.
     pub(crate) refuse: Option<Refusal>,
 }
 
 impl<'a> Context<'a> {
     pub(crate) fn new(referrer: Referrer<'a>, lookup: &'a Lookup<'a>) -> Self {
-        Self { referrer, lookup, faults: Vec::new(), backends: BTreeSet::new(), refuse: None }
+        Self {
+            referrer,
+            lookup,
+            faults: Vec::new(),
+            backends: BTreeSet::new(),
+            impossible: Vec::new(),
+            refuse: None,
+        }
     }
 
     pub(super) fn begin_rule(&mut self) {
@@ -41,9 +50,7 @@ impl<'a> Context<'a> {
     pub(super) fn target(&mut self, reference: &BackendObjectReference, usage: Usage, field: &str) -> Target {
         let resolved = resolve_backend(reference, usage, &self.referrer, self.lookup);
         self.faults.extend(resolved.fault.map(|fault| fault.at(field)));
-        if let Target::Backend(id) = &resolved.target {
-            self.backends.insert(id.clone());
-        }
+        self.backends.extend(resolved.backend);
         resolved.target
     }
 
@@ -60,14 +67,40 @@ impl<'a> Context<'a> {
     }
 }
 
+/// What the API server takes, in the standard channel at least, and no message can carry.
+impl Context<'_> {
+    fn cannot(&mut self, field: &str, why: &str) {
+        self.impossible.push(format!("{field} {why}; the rule answers 500 until it is corrected"));
+        self.refuse = Some(Refusal::FilterInvalid);
+    }
+
+    fn check_headers(&mut self, modifier: &HeaderModifier, field: &str) {
+        for (list, headers) in [("set", &*modifier.set), ("add", &*modifier.add)] {
+            for (index, header) in headers.iter().enumerate() {
+                if header.value.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t') {
+                    let field = format!("{field}.{list}[{index}].value");
+                    self.cannot(&field, "has a line break or another control character");
+                }
+            }
+        }
+        for (index, name) in modifier.remove.iter().enumerate() {
+            if HeaderName::new(name).is_none() {
+                self.cannot(&format!("{field}.remove[{index}]"), "is no name of a header");
+            }
+        }
+    }
+}
+
 pub(super) fn http(filters: &[HttpFilter], field: &str, context: &mut Context<'_>) -> Vec<Filter> {
     let mut translated = Vec::new();
     for (index, filter) in filters.iter().enumerate() {
         let field = format!("{field}[{index}]");
         // The type says which of them is set; reading the object has made sure of it.
         if let Some(change) = &filter.request_header_modifier {
+            context.check_headers(change, &format!("{field}.requestHeaderModifier"));
             translated.push(Filter::RequestHeaders(header_change(change)));
         } else if let Some(change) = &filter.response_header_modifier {
+            context.check_headers(change, &format!("{field}.responseHeaderModifier"));
             translated.push(Filter::ResponseHeaders(header_change(change)));
         } else if let Some(request) = &filter.request_mirror {
             translated.push(mirror(request, &field, context));
@@ -94,8 +127,10 @@ pub(super) fn grpc(filters: &[GrpcFilter], field: &str, context: &mut Context<'_
     for (index, filter) in filters.iter().enumerate() {
         let field = format!("{field}[{index}]");
         if let Some(change) = &filter.request_header_modifier {
+            context.check_headers(change, &format!("{field}.requestHeaderModifier"));
             translated.push(Filter::RequestHeaders(header_change(change)));
         } else if let Some(change) = &filter.response_header_modifier {
+            context.check_headers(change, &format!("{field}.responseHeaderModifier"));
             translated.push(Filter::ResponseHeaders(header_change(change)));
         } else if let Some(request) = &filter.request_mirror {
             translated.push(mirror(request, &field, context));

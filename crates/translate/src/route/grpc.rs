@@ -18,6 +18,7 @@ pub(super) fn rules(route: &GrpcRoute, referrer: Referrer<'_>, lookup: &Lookup<'
             Err(message) => dropped.push(message),
         }
     }
+    dropped.append(&mut context.impossible);
     RulesOutput {
         all_dropped: rules.is_empty() && !dropped.is_empty(),
         rules: Rules::Grpc(rules),

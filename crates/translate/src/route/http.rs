@@ -19,6 +19,7 @@ pub(super) fn rules(route: &HttpRoute, referrer: Referrer<'_>, lookup: &Lookup<'
         }
     }
     let all_dropped = rules.is_empty() && !dropped.is_empty();
+    dropped.append(&mut context.impossible);
     if route.spec.rules.is_empty() {
         rules.push(tidegate_plan::HttpRule {
             name: None,

@@ -105,7 +105,7 @@ struct RulesOutput {
     rules: Rules,
     /// References that do not resolve.
     faults: Vec<Fault>,
-    /// Rules that had to be left out.
+    /// Rules that had to be left out, and those that answer 500 because no data plane can do what they ask for.
     dropped: Vec<String>,
     /// Nothing is left of the route without them.
     all_dropped: bool,

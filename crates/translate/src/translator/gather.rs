@@ -15,6 +15,7 @@ use crate::backend::BackendOutput;
 use crate::gateway::{self, GatewayView};
 use crate::lookup::Dependency;
 use crate::route::{Common, RouteOutput};
+use crate::settings::Source;
 use crate::translation::Delta;
 use crate::wants::{self, RouteNames};
 
@@ -265,6 +266,11 @@ impl Translator {
                 Some(RouteNames { id, created: common.meta.created, hostnames: common.hostnames(), output })
             })
             .collect();
-        wants::of_gateway(view, &names)
+        let others = self.gateways.values().map(|other| &**other);
+        let others: Vec<&GatewayView> = match self.settings.source {
+            Source::Folder => others.filter(|other| other.name != *name && other.is_wherever(view)).collect(),
+            Source::Cluster => Vec::new(),
+        };
+        wants::of_gateway(view, &others, &names)
     }
 }

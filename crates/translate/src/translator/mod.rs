@@ -24,7 +24,7 @@ use crate::lookup::{Dependency, Lookup, touched};
 use crate::resources::Resources;
 use crate::route::{self, Gateways, RouteOutput};
 use crate::settings::{BundleVersion, Channel, Settings, Source};
-use crate::translation::{Delta, Translation};
+use crate::translation::{Delta, Note, Translation};
 
 /// One change of one object.
 #[derive(Clone, Debug)]
@@ -202,6 +202,10 @@ impl Translator {
         for name in not_ours {
             self.put_gateway_notes(&name);
         }
+        // Where ports are shared, who takes a name is a matter of all Gateways.
+        if self.settings.source == Source::Folder && !work.gateways.is_empty() {
+            work.gateways.extend(self.gateways.keys().cloned());
+        }
     }
 
     fn replace_gateway(
@@ -268,7 +272,8 @@ impl Translator {
             let status =
                 new.as_ref().map(|output| tidegate_api::status::Status::Route(output.status.clone()));
             self.put_status(key.clone(), status.filter(output::has_entries), delta);
-            self.put_notes(key, new.as_ref().map_or_else(Vec::new, |output| output.notes.clone()));
+            let notes = new.iter().flat_map(|output| output.notes.iter().cloned().map(Note::from));
+            self.put_notes(key, notes.collect());
             match &new {
                 Some(output) => {
                     self.translation.attachments.insert(id.clone(), Arc::new(output.attachments.clone()));

@@ -69,11 +69,10 @@ impl Translator {
         delta.statuses.insert(key);
     }
 
-    pub(super) fn put_notes(&mut self, key: ObjectKey, notes: Vec<String>) {
+    pub(super) fn put_notes(&mut self, key: ObjectKey, notes: Vec<Note>) {
         if notes.is_empty() {
             self.translation.notes.remove(&key);
         } else {
-            let notes = notes.into_iter().map(|message| Note { message }).collect();
             self.translation.notes.insert(key, notes);
         }
     }

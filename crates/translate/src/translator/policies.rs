@@ -13,7 +13,7 @@ use super::output::has_entries;
 use super::{Translator, Work};
 use crate::backend;
 use crate::conditions::Fault;
-use crate::translation::Delta;
+use crate::translation::{Delta, Note};
 
 /// The specification has room for so many ancestors.
 const MAX_ANCESTORS: usize = 16;
@@ -110,10 +110,12 @@ impl Translator {
     }
 
     fn tell(&mut self, key: ObjectKey, told: Told<'_>, delta: &mut Delta) {
-        let Told { gateways, conditions, fault, unused, mut notes } = told;
+        let Told { gateways, conditions, fault, unused, notes } = told;
+        let mut notes: Vec<Note> = notes.into_iter().map(Note::from).collect();
         if gateways.is_empty() {
-            let fault = fault.map(|fault| fault.message.clone());
-            notes.extend(fault.or_else(|| unused.map(ToOwned::to_owned)));
+            let fault =
+                fault.map(|fault| Note { reason: Some(fault.reason), message: fault.message.clone() });
+            notes.extend(fault.or_else(|| unused.map(|unused| unused.to_owned().into())));
         }
         self.put_notes(key.clone(), notes);
         self.put_crowded_out(&key, &gateways.iter().skip(MAX_ANCESTORS).cloned().collect());
@@ -165,6 +167,7 @@ impl Translator {
         notes.extend(crowded.map(|(key, _)| {
             format!("{key} is used here, and its status has room for {MAX_ANCESTORS} Gateways and none for this one")
         }));
+        let notes = notes.into_iter().map(Note::from).collect();
         self.put_notes(ObjectKey { kind: Kind::Gateway, name: name.clone() }, notes);
     }
 }

@@ -2,26 +2,37 @@
 //! point into the source, and the same translation twice. The fuzz target `manifests` runs this, too.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
-use tidegate_api::{Problem, read_object, yaml};
+use tidegate_api::{Node, Object, Problem, folder, objects, read_object, yaml};
 use tidegate_plan::{Connection, Flow, Hello, Hostname, Plan, Request, Step, Tables};
 use tidegate_translate::{Resources, Settings, Source, translate};
 
 pub(crate) fn check(bytes: &[u8]) {
     let Ok(source) = std::str::from_utf8(bytes) else { return };
-    let (nodes, problems) = yaml::documents(source);
+    let (documents, mut problems) = yaml::documents(source);
+    let mut found: Vec<Object> = Vec::new();
+    for document in documents {
+        let (nodes, of_lists) = objects(document);
+        problems.extend(of_lists);
+        for node in &nodes {
+            let reading = read_object(node);
+            assert!(
+                reading.object.is_some() || reading.key.is_none() || !reading.problems.is_empty(),
+                "refused without a word"
+            );
+            assert!(reading.object.is_none() || reading.draft.is_none(), "right and wrong at once");
+            problems.extend(reading.problems);
+            if let Some(object) = reading.object.as_ref().or(reading.draft.as_ref()) {
+                found.extend(annotated(object, node, &mut problems));
+            }
+            found.extend(reading.object);
+        }
+    }
     problems.iter().for_each(|problem| inside(problem, source));
     let mut resources = Resources::default();
-    for node in &nodes {
-        let reading = read_object(node);
-        reading.problems.iter().for_each(|problem| inside(problem, source));
-        assert!(
-            reading.object.is_some() || reading.key.is_none() || !reading.problems.is_empty(),
-            "refused without a word"
-        );
-        if let Some(object) = reading.object {
-            resources.insert(object);
-        }
+    for object in folder::complete(found) {
+        resources.insert(object);
     }
     for origin in [Source::Folder, Source::Cluster] {
         let settings = Settings { source: origin, ..Settings::folder() };
@@ -29,6 +40,15 @@ pub(crate) fn check(bytes: &[u8]) {
         assert_eq!(translation, translate(&resources, &settings));
         decide(&translation.plan);
     }
+}
+
+/// What the annotations of a folder stand for; the files themselves are not there.
+fn annotated(object: &Object, node: &Node, problems: &mut Vec<Problem>) -> Vec<Object> {
+    problems.extend(folder::data_files(object, node).1);
+    let Object::Service(service) = object else { return Vec::new() };
+    let (slices, wrong) = folder::endpoint_slices(service, node);
+    problems.extend(wrong);
+    slices.into_iter().map(|slice| Object::EndpointSlice(Arc::new(slice))).collect()
 }
 
 fn inside(problem: &Problem, source: &str) {

@@ -43,6 +43,7 @@ pub(crate) fn any_object() -> impl Strategy<Value = Value> {
         2 => grant(),
         2 => secret(),
         2 => config_map(),
+        1 => trust_bundle(),
         1 => namespace(),
         1 => other_class(),
         1 => parameters(),
@@ -81,6 +82,40 @@ fn put(object: &mut Value, key: &str, value: Option<impl Into<Value>>) {
     }
 }
 
+/// A CA that is asked for, there or not.
+fn authority() -> impl Strategy<Value = Value> {
+    select(vec![
+        ("ConfigMap", "ca-0"),
+        ("ConfigMap", "ca-1"),
+        ("ConfigMap", "missing"),
+        ("ClusterTrustBundle", "bundle-0"),
+    ])
+    .prop_map(|(kind, name)| {
+        let group = if kind == "ConfigMap" { "" } else { "certificates.k8s.io" };
+        json!({"group": group, "kind": kind, "name": name})
+    })
+}
+
+fn external_auth() -> impl Strategy<Value = Value> {
+    backend().prop_map(|backend| {
+        let auth =
+            json!({"protocol": "HTTP", "backendRef": reference_of(backend), "http": {"path": "/auth"}});
+        json!({"type": "ExternalAuth", "externalAuth": auth})
+    })
+}
+
+fn mirror() -> impl Strategy<Value = Value> {
+    backend().prop_map(|backend| {
+        json!({"type": "RequestMirror", "requestMirror": {"backendRef": reference_of(backend), "percent": 10}})
+    })
+}
+
+/// Without the weight, which only a share of the traffic has.
+fn reference_of(mut backend: Value) -> Value {
+    backend.as_object_mut().unwrap().remove("weight");
+    backend
+}
+
 fn listener() -> impl Strategy<Value = Value> {
     let tls = (
         select(vec!["Terminate", "Passthrough"]),
@@ -97,8 +132,9 @@ fn listener() -> impl Strategy<Value = Value> {
         maybe(hostname()),
         tls,
         allowed,
+        maybe(external_auth()),
     )
-        .prop_map(|(protocol, port, hostname, (mode, secret, secret_namespace), (from, kind))| {
+        .prop_map(|(protocol, port, hostname, (mode, secret, secret_namespace), (from, kind), auth)| {
             let mut listener =
                 json!({"protocol": protocol, "port": port, "allowedRoutes": {"namespaces": {"from": from}}});
             if from == "Selector" {
@@ -107,6 +143,9 @@ fn listener() -> impl Strategy<Value = Value> {
             put(&mut listener["allowedRoutes"], "kinds", kind.map(|kind| json!([{"kind": kind}])));
             if !matches!(protocol, "TCP" | "UDP") {
                 put(&mut listener, "hostname", hostname);
+            }
+            if matches!(protocol, "HTTP" | "HTTPS") {
+                put(&mut listener, "filters", auth.map(|auth| json!({"requests": [auth]})));
             }
             if matches!(protocol, "HTTPS" | "TLS") {
                 let mode = if protocol == "HTTPS" { "Terminate" } else { mode };
@@ -138,40 +177,61 @@ fn listeners() -> impl Strategy<Value = Value> {
 }
 
 fn gateway() -> impl Strategy<Value = Value> {
-    let frontend = maybe(select(vec!["ca-0", "ca-1", "missing"]));
+    let tls =
+        (maybe(authority()), maybe(authority()), maybe(select(vec!["secret-0", "secret-1", "missing"])));
     let issuer = maybe(select(vec!["acme", "embedded"]));
     (
         meta("gateway", 3),
         listeners(),
         select(vec!["tidegate", "tidegate", "other"]),
         maybe(select(vec!["All", "Same", "Selector"])),
-        frontend,
+        tls,
         issuer,
         any::<bool>(),
         maybe(select(vec!["parameters-0", "parameters-1"])),
     )
-        .prop_map(|(mut meta, listeners, class, sets, frontend, issuer, is_default, parameters)| {
-            put(&mut meta, "annotations", issuer.map(|issuer| json!({"gateway.tidegate.io/issuer": issuer})));
-            let mut spec = json!({"gatewayClassName": class, "listeners": listeners});
-            if let Some(from) = sets {
-                spec["allowedListeners"] =
-                    json!({"namespaces": {"from": from, "selector": {"matchLabels": {"team": "red"}}}});
-            }
-            if let Some(ca) = frontend {
-                let reference = json!({"group": "", "kind": "ConfigMap", "name": ca});
-                spec["tls"] =
-                    json!({"frontend": {"default": {"validation": {"caCertificateRefs": [reference]}}}});
-            }
-            if let Some(name) = parameters {
-                let reference =
-                    json!({"group": "gateway.tidegate.io", "kind": "GatewayParameters", "name": name});
-                spec["infrastructure"] = json!({"parametersRef": reference});
-            }
-            if is_default {
-                spec["defaultScope"] = json!("All");
-            }
-            of_group("Gateway", GATEWAY, meta, spec)
-        })
+        .prop_map(
+            |(
+                mut meta,
+                listeners,
+                class,
+                sets,
+                (frontend, of_port, client),
+                issuer,
+                is_default,
+                parameters,
+            )| {
+                put(
+                    &mut meta,
+                    "annotations",
+                    issuer.map(|issuer| json!({"gateway.tidegate.io/issuer": issuer})),
+                );
+                let mut spec = json!({"gatewayClassName": class, "listeners": listeners});
+                if let Some(from) = sets {
+                    spec["allowedListeners"] =
+                        json!({"namespaces": {"from": from, "selector": {"matchLabels": {"team": "red"}}}});
+                }
+                let validation = |ca: &Value| json!({"validation": {"caCertificateRefs": [ca]}});
+                if let Some(ca) = frontend {
+                    spec["tls"] = json!({"frontend": {"default": validation(&ca)}});
+                    if let Some(ca) = of_port {
+                        spec["tls"]["frontend"]["perPort"] = json!([{"port": 8443, "tls": validation(&ca)}]);
+                    }
+                }
+                if let Some(name) = client {
+                    spec["tls"]["backend"] = json!({"clientCertificateRef": {"name": name}});
+                }
+                if let Some(name) = parameters {
+                    let reference =
+                        json!({"group": "gateway.tidegate.io", "kind": "GatewayParameters", "name": name});
+                    spec["infrastructure"] = json!({"parametersRef": reference});
+                }
+                if is_default {
+                    spec["defaultScope"] = json!("All");
+                }
+                of_group("Gateway", GATEWAY, meta, spec)
+            },
+        )
 }
 
 fn listener_set() -> impl Strategy<Value = Value> {
@@ -220,15 +280,20 @@ fn backend() -> impl Strategy<Value = Value> {
 }
 
 fn http_route() -> impl Strategy<Value = Value> {
-    let rule = (select(vec!["/", "/a", "/a/b"]), prop::collection::vec(backend(), 0..3), any::<bool>());
+    let filter = maybe(prop_oneof![mirror(), external_auth()]);
+    let rule =
+        (select(vec!["/", "/a", "/a/b"]), prop::collection::vec(backend(), 0..3), any::<bool>(), filter);
     (meta("http", 4), parents(), prop::collection::vec(hostname(), 0..3), prop::collection::vec(rule, 0..3))
         .prop_map(|(meta, mut spec, hostnames, rules)| {
             spec["hostnames"] = json!(hostnames);
             let rules: Vec<Value> = rules
                 .into_iter()
-                .map(|(path, backends, regex)| {
+                .map(|(path, backends, regex, filter)| {
                     let kind = if regex { "RegularExpression" } else { "PathPrefix" };
-                    json!({"matches": [{"path": {"type": kind, "value": path}}], "backendRefs": backends})
+                    let matches = json!([{"path": {"type": kind, "value": path}}]);
+                    let mut rule = json!({"matches": matches, "backendRefs": backends});
+                    put(&mut rule, "filters", filter.map(|filter| json!([filter])));
+                    rule
                 })
                 .collect();
             if !rules.is_empty() {
@@ -291,24 +356,19 @@ fn endpoint_slice() -> impl Strategy<Value = Value> {
 }
 
 fn tls_policy() -> impl Strategy<Value = Value> {
-    (
-        meta("policy", 3),
-        0..3usize,
-        maybe(select(vec!["web", "nope"])),
-        select(vec!["ca-0", "ca-1", "missing"]),
-    )
-        .prop_map(|(meta, service, section, ca)| {
+    (meta("policy", 3), 0..3usize, maybe(select(vec!["web", "nope"])), authority()).prop_map(
+        |(meta, service, section, ca)| {
             let mut target = json!({"group": "", "kind": "Service", "name": format!("service-{service}")});
             put(&mut target, "sectionName", section);
-            let reference = json!({"group": "", "kind": "ConfigMap", "name": ca});
-            let validation = json!({"hostname": "backend.example.com", "caCertificateRefs": [reference]});
+            let validation = json!({"hostname": "backend.example.com", "caCertificateRefs": [ca]});
             of_group(
                 "BackendTLSPolicy",
                 GATEWAY,
                 meta,
                 json!({"targetRefs": [target], "validation": validation}),
             )
-        })
+        },
+    )
 }
 
 fn traffic_policy() -> impl Strategy<Value = Value> {
@@ -361,6 +421,13 @@ fn config_map() -> impl Strategy<Value = Value> {
     (meta("ca", 2), any::<bool>()).prop_map(|(meta, good)| {
         let text = if good { keys()[0].0.as_str() } else { "not a certificate" };
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"ca.crt": text}})
+    })
+}
+
+fn trust_bundle() -> impl Strategy<Value = Value> {
+    (0..2usize).prop_map(|which| {
+        let spec = json!({"trustBundle": keys()[which].0});
+        json!({"apiVersion": "certificates.k8s.io/v1beta1", "kind": "ClusterTrustBundle", "metadata": {"name": "bundle-0"}, "spec": spec})
     })
 }
 

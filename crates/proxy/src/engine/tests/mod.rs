@@ -1,7 +1,9 @@
 //! Sessions between peers that live in memory.
 
 mod memory;
+mod play;
 mod stage;
+mod tls;
 
 use std::time::Duration;
 
@@ -11,6 +13,7 @@ use tidegate_plan::Reason;
 use self::memory::ROOM;
 use self::stage::Stage;
 use crate::Ending;
+use crate::engine::Tick;
 
 #[test]
 fn bytes_in_hand_go_out_with_the_connect() {
@@ -165,6 +168,58 @@ fn when_none_is_left_it_ends() {
     let mut stage = Stage::new(&[]);
     stage.client_says(b"hello");
     assert_eq!(stage.ended, Some(Ending::Refused(Reason::NoEndpoints)));
+}
+
+#[test]
+fn an_endpoint_that_never_answers_is_a_failure() {
+    let mut stage = Stage::new(&[4]);
+    stage.client_says(b"hello");
+    stage.pass(Duration::from_secs(6));
+    assert_eq!(stage.ended, Some(Ending::ConnectTimeout));
+    assert!(!stage.session.is_relaying());
+    assert_eq!(stage.endpoints_seen(), (0, 1));
+}
+
+#[test]
+fn a_client_that_resets_while_its_endpoint_is_asked_is_noticed() {
+    let mut stage = Stage::new(&[4]);
+    stage.client_says(b"hello");
+    stage.client_resets();
+    assert_eq!(stage.ended, Some(Ending::ClientReset));
+    assert_eq!(stage.endpoints_seen(), (0, 0), "the endpoint is not to blame");
+
+    // One that has only ended its half waits for an answer.
+    let mut stage = Stage::new(&[4]);
+    stage.client_says_and_ends(b"request");
+    assert_eq!(stage.ended, None);
+    stage.backend_answers();
+    assert_eq!(stage.backend_hears(), b"request");
+}
+
+#[test]
+fn what_drains_has_its_time() {
+    let mut stage = Stage::new(&[1]);
+    stage.client_says(b"x");
+    stage.session.drain = Some((Tick::at(Duration::from_secs(5)), Ending::Drained));
+    stage.pass(Duration::from_secs(4));
+    stage.backend_says(b"y");
+    assert_eq!(stage.ended, None);
+    stage.pass(Duration::from_secs(1));
+    assert_eq!(stage.ended, Some(Ending::Drained));
+}
+
+#[test]
+fn a_busy_connection_lives_no_longer_than_any_may() {
+    let mut stage = Stage::new(&[1]);
+    stage.bounds.lifetime = Some(Duration::from_secs(10));
+    for _ in 0..10 {
+        stage.client_says(b"x");
+        assert_eq!(stage.backend_hears(), b"x");
+        assert_eq!(stage.ended, None);
+        stage.pass(Duration::from_secs(1));
+    }
+    stage.pass(Duration::from_secs(1));
+    assert_eq!(stage.ended, Some(Ending::LifetimeOver));
 }
 
 #[test]

@@ -3,32 +3,25 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use tidegate_plan::{
-    Addresses, BackendHandle, BackendId, BackendKind, Body, Endpoint, EndpointState, Endpoints, EndpointsId,
-    Expects, Group, Handling, Listener, ListenerId, ObjectName, Plan, Protocol, Route, RouteId, RouteKind,
-    Rules, StreamRule, Tables, Target, Transport, Upstream, WeightedBackend,
-};
-
 use super::memory::{Cloud, Memory, NoPipes, ROOM, Wire};
+use super::play::{Play, snapshot};
 use crate::engine::end::End;
 use crate::engine::{Facts, Next, Scratch, Session, Tick, World};
-use crate::observe::{Counters, Journal, ListenerStats};
-use crate::serving::Serving;
+use crate::observe::{Counters, Journal};
 use crate::snapshot::Snapshot;
 use crate::tls::Challenges;
-use crate::upstream::{Backend, Place, Random};
-use crate::{Bounds, Ending, Settings};
+use crate::upstream::Random;
+use crate::{Bounds, Ending};
 
 pub(super) struct Stage {
     pub(super) session: Session<Memory>,
     pub(super) ended: Option<Ending>,
     client: Rc<RefCell<Wire>>,
     cloud: Cloud,
-    snapshot: Snapshot,
-    bounds: Bounds,
+    pub(super) snapshot: Snapshot,
+    pub(super) bounds: Bounds,
     scratch: Scratch,
     random: Random,
     counters: Counters,
@@ -71,18 +64,23 @@ fn numbered(at: u64) -> u8 {
 }
 
 impl Stage {
+    /// A TCP listener.
     pub(super) fn new(endpoints: &[u8]) -> Self {
+        Self::of(&Play::default(), endpoints)
+    }
+
+    pub(super) fn of(play: &Play, endpoints: &[u8]) -> Self {
         let client = Rc::new(RefCell::new(Wire::default()));
         let began = Instant::now();
         let (from, to) = ("192.0.2.1:40000".parse().unwrap(), "10.0.0.9:5432".parse().unwrap());
         let facts = Facts::new(from, to, 5432, SystemTime::UNIX_EPOCH, began);
         let stream = Memory(Rc::clone(&client));
         Self {
-            session: Session::new(stream, Expects::Bytes, facts, Tick::default()),
+            session: Session::new(stream, play.expects(), facts, Tick::default()),
             ended: None,
             client,
             cloud: Cloud::default(),
-            snapshot: snapshot(endpoints),
+            snapshot: snapshot(play, endpoints),
             bounds: Bounds::default(),
             scratch: Scratch::new(),
             random: Random::new(),
@@ -208,6 +206,12 @@ impl Stage {
         heard
     }
 
+    /// What was counted of the backend: endpoints that serve, and those that did not.
+    pub(super) fn endpoints_seen(&self) -> (u64, u64) {
+        let (_, backend) = self.snapshot.backends.iter().next().expect("there is a backend");
+        (backend.stats.connections(), backend.stats.failures())
+    }
+
     pub(super) fn backend_answers(&mut self) {
         let wire = self.backend();
         wire.borrow_mut().pending = false;
@@ -222,6 +226,12 @@ impl Stage {
     pub(super) fn backend_ends(&mut self) {
         self.to_client.wants_to_end = true;
         self.push_backend();
+    }
+
+    /// At once, whatever it was about to say.
+    pub(super) fn backend_hangs_up(&mut self) {
+        self.backend().borrow_mut().to_session.ended = true;
+        self.backend_edge(true, false, true);
     }
 
     pub(super) fn client_resets(&mut self) {
@@ -321,58 +331,4 @@ fn take(talk: &mut Talk, wire: &Rc<RefCell<Wire>>, count: usize) -> bool {
     let count = count.min(way.bytes.len());
     talk.hear(way.bytes.drain(..count));
     count > 0 && std::mem::take(&mut way.wanted)
-}
-
-/// A TCP listener on port 5432 with a route to a backend at these endpoints.
-fn snapshot(endpoints: &[u8]) -> Snapshot {
-    let name = |name: &str| ObjectName::new("default", name);
-    let listener = ListenerId { gateway: name("edge"), listener_set: None, name: "db".into() };
-    let id =
-        BackendId { kind: BackendKind::Service, object: name("db"), port: 5432, transport: Transport::Tcp };
-    let at = EndpointsId { service: name("db"), port: "".into() };
-    let member = WeightedBackend { weight: 1, target: Target::Backend(id.clone()), filters: Vec::new() };
-    let mut plan = Plan::default();
-    plan.insert(Body::Listener(Listener {
-        id: listener.clone(),
-        addresses: Vec::new(),
-        port: 5432,
-        hostname: None,
-        handling: Handling::Tcp,
-        external_auth: Vec::new(),
-        refuse: None,
-    }));
-    plan.insert(Body::Route(Route {
-        id: RouteId { kind: RouteKind::Tcp, object: name("db") },
-        created: 0,
-        listeners: vec![listener.clone()],
-        hostnames: Vec::new(),
-        rules: Rules::Stream(StreamRule { name: None, backends: Group(vec![member]) }),
-    }));
-    plan.insert(Body::Backend(tidegate_plan::Backend {
-        id: id.clone(),
-        addresses: Addresses::Endpoints(at.clone()),
-        protocol: Protocol::Unspecified,
-        upstream: Upstream::Plain,
-        affinity: None,
-        session: None,
-        retry_budget: None,
-        prefer_close: false,
-        allow_loopback: true,
-    }));
-    let endpoint = |last: &u8| Endpoint {
-        address: [10, 0, 0, *last].into(),
-        port: 5432,
-        state: EndpointState::Ready,
-        zone: None,
-    };
-    let endpoints = Endpoints { id: at, endpoints: endpoints.iter().map(endpoint).collect() };
-    let handle = plan.fragments.values().find_map(BackendHandle::new).unwrap();
-    let place = Place::new(&Settings { workers: 1, ..Settings::default() });
-    let backend = Backend::new(handle, Some(&endpoints), None, &place);
-    let serving = Serving::new(Arc::new(ListenerStats::new(1)), Ok(None), None);
-    let mut snapshot = Snapshot { tables: Tables::new(&plan), ..Snapshot::default() };
-    snapshot.listeners.insert(listener, Arc::new(serving));
-    snapshot.backends.insert(id, Arc::new(backend));
-    snapshot.put_streams(&plan);
-    snapshot
 }

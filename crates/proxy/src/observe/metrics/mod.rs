@@ -77,6 +77,12 @@ impl Collector for Cells {
         self.limits(&mut page)?;
         let snapshot = self.snapshot.load();
         objects::listeners(&snapshot, &mut page)?;
+        page.one_gauge(
+            "tidegate_certificates_kept",
+            "Certificates that listeners go on with although their Secrets have them no more",
+            None,
+            Some(snapshot.kept.len() as u64),
+        )?;
         objects::routes(&snapshot, &mut page)?;
         objects::requests(&snapshot, &mut page)?;
         objects::backends(&snapshot, &mut page)?;
@@ -262,19 +268,18 @@ impl Cells {
             let of = |ending: &Ending| self.sum(|worker| worker.endings.get(ending.index()));
             endings.iter().map(of).sum::<u64>()
         };
+        // Some bounds are for flows as well: those that ended, and datagrams that could begin none.
+        let flows_ended = |ending: Ending| self.sum(|worker| worker.flow_endings.get(ending.index()));
+        let dropped = |ending: Ending| self.sum(|worker| worker.datagram_drops.get(ending.index()));
+        let full = |ending: Ending| ended(&[ending]) + dropped(ending);
         let both = |ending: Ending| {
             self.sum(|worker| worker.endings.get(ending.index()) + worker.request_endings.get(ending.index()))
         };
         let too_long = hello_kind(&tidegate_hello::HelloError::HelloTooLong { max: 0 });
-        let flows = self.sum(|worker| {
-            worker.datagram_drops.get(Ending::TooManyFlows.index())
-                + worker.flow_endings.get(Ending::TooManyFlows.index())
-                + worker.flow_endings.get(Ending::FlowEvicted.index())
-        });
         let reached = [
             ("connections", ended(&[Ending::TooManyConnections])),
-            ("connections_per_listener", ended(&[Ending::TooManyForListener])),
-            ("connections_per_source", ended(&[Ending::TooManyForSource])),
+            ("connections_per_listener", full(Ending::TooManyForListener)),
+            ("connections_per_source", full(Ending::TooManyForSource)),
             ("hello_time", ended(&[Ending::HelloTimeout])),
             ("hello_size", self.sum(|worker| worker.hello_errors.get(too_long))),
             ("handshake_time", ended(&[Ending::HandshakeTimeout])),
@@ -282,8 +287,13 @@ impl Cells {
             ("idle_time", both(Ending::IdleTimeout)),
             ("half_open_time", ended(&[Ending::HalfOpenTimeout])),
             ("lifetime", ended(&[Ending::LifetimeOver])),
-            ("drain_time", ended(&[Ending::Drained, Ending::Shutdown])),
-            ("udp_flows", flows),
+            (
+                "drain_time",
+                ended(&[Ending::Drained, Ending::Shutdown])
+                    + flows_ended(Ending::Drained)
+                    + flows_ended(Ending::Shutdown),
+            ),
+            ("udp_flows", dropped(Ending::TooManyFlows) + flows_ended(Ending::FlowEvicted)),
             ("header_time", ended(&[Ending::HeaderTimeout])),
             ("header_size", both(Ending::RequestTooLarge)),
             ("body_time", both(Ending::BodyTimeout)),

@@ -77,7 +77,7 @@ impl Page<'_> {
         let seconds = |microseconds: u64| microseconds as f64 / 1e6;
         let mut family = self.0.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Histogram)?;
         for (labels, histogram) in values {
-            let ends = BUCKETS.iter().map(|end| seconds(*end)).chain([f64::MAX]);
+            let ends = BUCKETS.iter().map(|end| seconds(*end)).chain([f64::INFINITY]);
             let buckets: Vec<(f64, u64)> = ends.zip(histogram.buckets).collect();
             let count = histogram.buckets.iter().sum();
             family.encode_family(&labels)?.encode_histogram::<NoLabelSet>(

@@ -42,7 +42,13 @@ fn workers_are_summed() {
         worker.flow_began();
         worker.datagrams_up(5, 50);
         worker.datagrams_dropped(Ending::TooManyFlows, 7);
+        worker.datagrams_dropped(Ending::TooManyForListener, 2);
+        worker.datagrams_dropped(Ending::TooManyForSource, 3);
+        worker.datagrams_dropped(Ending::Shutdown, 4);
     }
+    (0..2).for_each(|_| workers[1].flow_began());
+    workers[1].flow_ended(Ending::Drained);
+    workers[1].flow_ended(Ending::Shutdown);
     workers[0].accept_paused();
     workers[0].flow_ended(Ending::FlowEvicted);
     let text = metrics(&workers, Snapshot::default(), Some(Arc::default())).render();
@@ -64,7 +70,10 @@ fn workers_are_summed() {
         ("tidegate_limit_reached_total{limit=\"hello_size\"}", 2.0),
         ("tidegate_limit_reached_total{limit=\"udp_flows\"}", 15.0),
         ("tidegate_limit_reached_total{limit=\"connections\"}", 0.0),
-        ("tidegate_udp_flows_total", 2.0),
+        ("tidegate_limit_reached_total{limit=\"connections_per_listener\"}", 4.0),
+        ("tidegate_limit_reached_total{limit=\"connections_per_source\"}", 6.0),
+        ("tidegate_limit_reached_total{limit=\"drain_time\"}", 2.0),
+        ("tidegate_udp_flows_total", 4.0),
         ("tidegate_udp_flows_active", 1.0),
         ("tidegate_udp_datagrams_total{direction=\"up\"}", 10.0),
         ("tidegate_udp_traffic_bytes_total{direction=\"up\"}", 100.0),

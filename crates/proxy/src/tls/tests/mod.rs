@@ -2,9 +2,10 @@
 
 mod certificates;
 mod codec;
+mod kept;
 mod keys;
 mod resumption;
 mod server;
 mod splits;
-mod support;
+pub(crate) mod support;
 mod upstream;

@@ -22,10 +22,10 @@ use crate::tls::{Client, Codec, Identity, Keys, TicketSecret, TlsError, server};
 const NOW: u64 = 1_790_000_000;
 
 #[derive(Debug)]
-pub(super) struct Clock(AtomicU64);
+pub(crate) struct Clock(AtomicU64);
 
 impl Clock {
-    pub(super) fn forward(&self, seconds: u64) {
+    pub(crate) fn forward(&self, seconds: u64) {
         self.0.fetch_add(seconds, Ordering::Relaxed);
     }
 }
@@ -37,15 +37,15 @@ impl TimeProvider for Clock {
 }
 
 /// The blobs of a plan, and what a data plane has made of them.
-pub(super) struct World {
-    pub(super) blobs: BTreeMap<BlobId, Arc<Blob>>,
-    pub(super) keys: Keys,
-    pub(super) clock: Arc<Clock>,
-    pub(super) secret: TicketSecret,
+pub(crate) struct World {
+    pub(crate) blobs: BTreeMap<BlobId, Arc<Blob>>,
+    pub(crate) keys: Keys,
+    pub(crate) clock: Arc<Clock>,
+    pub(crate) secret: TicketSecret,
 }
 
 impl World {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             blobs: BTreeMap::new(),
             keys: Keys::default(),
@@ -54,14 +54,14 @@ impl World {
         }
     }
 
-    pub(super) fn add(&mut self, blob: Blob) -> BlobId {
+    pub(crate) fn add(&mut self, blob: Blob) -> BlobId {
         let id = blob.id();
         self.blobs.insert(id.clone(), Arc::new(blob));
         id
     }
 
     /// As translation would put it into a plan.
-    pub(super) fn certificate(&mut self, issued: &Issued) -> Certificate {
+    pub(crate) fn certificate(&mut self, issued: &Issued) -> Certificate {
         Certificate {
             id: self.add(issued.blob()),
             secret: ObjectName::new("default", "web"),
@@ -70,26 +70,26 @@ impl World {
         }
     }
 
-    pub(super) fn server(&mut self, listener: &Listener) -> Result<Arc<ServerConfig>, Reason> {
+    pub(crate) fn server(&mut self, listener: &Listener) -> Result<Arc<ServerConfig>, Reason> {
         let clock = Arc::clone(&self.clock);
         server::at(listener, &mut self.keys, &self.blobs, &self.secret, clock)
     }
 
-    pub(super) fn client(&mut self, tls: &BackendTls) -> Result<Client, Reason> {
+    pub(crate) fn client(&mut self, tls: &BackendTls) -> Result<Client, Reason> {
         Client::at(tls, &mut self.keys, &self.blobs, Arc::clone(&self.clock) as _)
     }
 
-    pub(super) fn identity(&mut self, issued: &Issued) -> Identity {
+    pub(crate) fn identity(&mut self, issued: &Issued) -> Identity {
         let certificate = self.certificate(issued);
         Identity::new(&certificate, &mut self.keys, &self.blobs).unwrap()
     }
 
-    pub(super) fn trusting(&mut self, authority: &Authority) -> ClientCertificates {
+    pub(crate) fn trusting(&mut self, authority: &Authority) -> ClientCertificates {
         ClientCertificates { trust: vec![self.add(authority.bundle())], allow_insecure: false }
     }
 
     /// A policy for `sni` that trusts one authority.
-    pub(super) fn policy(&mut self, sni: &str, authority: &Authority) -> BackendTls {
+    pub(crate) fn policy(&mut self, sni: &str, authority: &Authority) -> BackendTls {
         BackendTls {
             sni: Hostname::parse(sni).unwrap(),
             trust: Trust::Bundles(vec![self.add(authority.bundle())]),
@@ -100,7 +100,7 @@ impl World {
     }
 
     /// A listener with one certificate for `a.example.com` and a client that trusts it.
-    pub(super) fn pair(&mut self, version: TlsVersion) -> (Arc<ServerConfig>, Client) {
+    pub(crate) fn pair(&mut self, version: TlsVersion) -> (Arc<ServerConfig>, Client) {
         let authority = Authority::new("CA");
         let certificate = self.certificate(&authority.issue(&["a.example.com"]));
         let server = self.server(&listener("tls", vec![certificate])).unwrap();
@@ -110,7 +110,7 @@ impl World {
 }
 
 /// The same configuration for one version of TLS.
-pub(super) fn only(config: &Arc<ServerConfig>, version: TlsVersion) -> Arc<ServerConfig> {
+pub(crate) fn only(config: &Arc<ServerConfig>, version: TlsVersion) -> Arc<ServerConfig> {
     let provider = Arc::clone(config.crypto_provider());
     let version = match version {
         TlsVersion::V1_2 => &rustls::version::TLS12,
@@ -128,7 +128,7 @@ pub(super) fn only(config: &Arc<ServerConfig>, version: TlsVersion) -> Arc<Serve
     Arc::new(narrow)
 }
 
-pub(super) fn listener(name: &str, certificates: Vec<Certificate>) -> Listener {
+pub(crate) fn listener(name: &str, certificates: Vec<Certificate>) -> Listener {
     Listener {
         id: ListenerId {
             gateway: ObjectName::new("default", "gateway"),
@@ -144,28 +144,28 @@ pub(super) fn listener(name: &str, certificates: Vec<Certificate>) -> Listener {
     }
 }
 
-pub(super) fn tls_of(listener: &mut Listener) -> &mut ServerTls {
+pub(crate) fn tls_of(listener: &mut Listener) -> &mut ServerTls {
     match &mut listener.handling {
         Handling::Terminate(tls) | Handling::Https(tls) => tls,
         other => panic!("{other:?}"),
     }
 }
 
-pub(super) fn uri(text: &str) -> AlternativeName {
+pub(crate) fn uri(text: &str) -> AlternativeName {
     AlternativeName::Uri(text.to_owned())
 }
 
-pub(super) fn dns(text: &str) -> AlternativeName {
+pub(crate) fn dns(text: &str) -> AlternativeName {
     AlternativeName::Dns(Hostname::parse(text).unwrap())
 }
 
-pub(super) struct Authority {
+pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     certificate: Vec<u8>,
 }
 
 impl Authority {
-    pub(super) fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -174,15 +174,15 @@ impl Authority {
         Self { issuer: Issuer::new(params, key), certificate }
     }
 
-    pub(super) fn bundle(&self) -> Blob {
+    pub(crate) fn bundle(&self) -> Blob {
         Blob::Bundle(vec![self.certificate.clone()])
     }
 
-    pub(super) fn issue(&self, names: &[&str]) -> Issued {
+    pub(crate) fn issue(&self, names: &[&str]) -> Issued {
         self.issue_as(names, &rcgen::PKCS_ECDSA_P256_SHA256, |_| {})
     }
 
-    pub(super) fn issue_as(
+    pub(crate) fn issue_as(
         &self,
         names: &[&str],
         algorithm: &'static SignatureAlgorithm,
@@ -197,7 +197,7 @@ impl Authority {
 }
 
 /// A leaf that nobody but itself vouches for, made as `openssl req -x509` makes them: a CA.
-pub(super) fn self_signed(names: &[&str], change: impl FnOnce(&mut CertificateParams)) -> Issued {
+pub(crate) fn self_signed(names: &[&str], change: impl FnOnce(&mut CertificateParams)) -> Issued {
     let mut params = params(names);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     change(&mut params);
@@ -207,7 +207,7 @@ pub(super) fn self_signed(names: &[&str], change: impl FnOnce(&mut CertificatePa
 }
 
 /// A certificate of X.509 version 1, as `openssl x509 -req` of version 3.0 makes them; webpki reads none.
-pub(super) fn version_1() -> Issued {
+pub(crate) fn version_1() -> Issued {
     let pem = include_bytes!("version-1.pem");
     let certificate = CertificateDer::from_pem_slice(pem).unwrap();
     let key = PrivateKeyDer::from_pem_slice(pem).unwrap();
@@ -227,20 +227,20 @@ fn params(names: &[&str]) -> CertificateParams {
     params
 }
 
-pub(super) fn expired(params: &mut CertificateParams) {
+pub(crate) fn expired(params: &mut CertificateParams) {
     params.not_before = rcgen::date_time_ymd(1999, 1, 1);
     params.not_after = rcgen::date_time_ymd(2000, 1, 1);
 }
 
-pub(super) fn of_the_future(params: &mut CertificateParams) {
+pub(crate) fn of_the_future(params: &mut CertificateParams) {
     params.not_before = rcgen::date_time_ymd(2099, 1, 1);
     params.not_after = rcgen::date_time_ymd(2100, 1, 1);
 }
 
-pub(super) struct Issued {
+pub(crate) struct Issued {
     names: Vec<String>,
-    pub(super) certificate: Vec<u8>,
-    pub(super) key: Vec<u8>,
+    pub(crate) certificate: Vec<u8>,
+    pub(crate) key: Vec<u8>,
 }
 
 impl Issued {
@@ -249,29 +249,29 @@ impl Issued {
         Self { names: names.collect(), certificate, key: key.serialize_der() }
     }
 
-    pub(super) fn blob(&self) -> Blob {
+    pub(crate) fn blob(&self) -> Blob {
         Blob::Key(CertifiedKey { chain: vec![self.certificate.clone()], key: self.key.clone() })
     }
 }
 
 /// One end, fed the way a socket would.
-pub(super) struct End {
-    pub(super) codec: Codec,
-    pub(super) plain: Vec<u8>,
-    pub(super) wire: Vec<u8>,
+pub(crate) struct End {
+    pub(crate) codec: Codec,
+    pub(crate) plain: Vec<u8>,
+    pub(crate) wire: Vec<u8>,
 }
 
 impl End {
-    pub(super) fn server(config: &Arc<ServerConfig>) -> Self {
+    pub(crate) fn server(config: &Arc<ServerConfig>) -> Self {
         Self::new(Codec::server(Arc::clone(config)).unwrap())
     }
 
-    pub(super) fn client(config: Arc<ClientConfig>, name: &str) -> Self {
+    pub(crate) fn client(config: Arc<ClientConfig>, name: &str) -> Self {
         let name = ServerName::try_from(name.to_owned()).unwrap();
         Self::new(Codec::client(config, name).unwrap())
     }
 
-    pub(super) fn of(client: &Client, gateway: Option<&Identity>) -> Self {
+    pub(crate) fn of(client: &Client, gateway: Option<&Identity>) -> Self {
         Self::new(Codec::client(client.config(gateway), client.name()).unwrap())
     }
 
@@ -280,14 +280,14 @@ impl End {
     }
 
     /// Takes bytes as they come out of one read.
-    pub(super) fn read(&mut self, bytes: &[u8]) -> Result<(), TlsError> {
+    pub(crate) fn read(&mut self, bytes: &[u8]) -> Result<(), TlsError> {
         let mut buffer = vec![0xaa; Codec::MOST_CARRIED + bytes.len()];
         let carried = self.codec.carried(&mut buffer);
         buffer[carried..carried + bytes.len()].copy_from_slice(bytes);
         self.codec.receive(&mut buffer[..carried + bytes.len()], &mut self.plain, &mut self.wire)
     }
 
-    pub(super) fn send(&mut self, plain: &[u8]) {
+    pub(crate) fn send(&mut self, plain: &[u8]) {
         let mut records = Vec::new();
         let length = self.codec.send(plain, &mut records).unwrap();
         self.wire.extend_from_slice(&records[..length]);
@@ -296,13 +296,13 @@ impl End {
 
 /// Which end failed, and how.
 #[derive(Debug, PartialEq)]
-pub(super) enum Failed {
+pub(crate) enum Failed {
     Client(TlsError),
     Server(TlsError),
 }
 
 /// Carries bytes until neither has more to say. After the failure of one end the other still hears its last words.
-pub(super) fn exchange(client: &mut End, server: &mut End) -> Result<(), Failed> {
+pub(crate) fn exchange(client: &mut End, server: &mut End) -> Result<(), Failed> {
     client.read(&[]).map_err(Failed::Client)?;
     while !(client.wire.is_empty() && server.wire.is_empty()) {
         let hello = std::mem::take(&mut client.wire);
@@ -320,7 +320,7 @@ pub(super) fn exchange(client: &mut End, server: &mut End) -> Result<(), Failed>
 }
 
 /// Shakes hands and sends a word each way.
-pub(super) fn converse(client: &mut End, server: &mut End) -> Result<(), Failed> {
+pub(crate) fn converse(client: &mut End, server: &mut End) -> Result<(), Failed> {
     exchange(client, server)?;
     client.send(b"ping");
     server.send(b"pong");

@@ -18,14 +18,18 @@ fn drain(time: u64) -> Bounds {
     Bounds { drain_time: Duration::from_secs(time), ..bounds(10_000) }
 }
 
+/// The socket goes with the last listener of its port, and stays for as long as its flows.
 #[test]
 fn flows_of_what_was_removed_have_a_while() {
-    for remove in [without_route, without_listener] {
+    for (remove, closes) in [(without_route as fn(&Snapshot) -> Snapshot, false), (without_listener, true)] {
         let mut echo = Echo::new("");
         let mut worker = Worker::new(&drain(10), to(&[&echo]));
         let address = worker.listen("127.0.0.1");
         let client = Client::new(address);
         client.ask("hello", &mut worker, &mut [&mut echo]).unwrap();
+        if closes {
+            worker.with(|udp, ctx| udp.leave(0, ctx));
+        }
         worker.replan(remove(&worker.snapshot));
         assert_eq!(client.ask("still", &mut worker, &mut [&mut echo]).unwrap(), "still");
         let late = Client::new(address);
@@ -35,8 +39,72 @@ fn flows_of_what_was_removed_have_a_while() {
         assert!(client.ask("still", &mut worker, &mut [&mut echo]).is_some());
         worker.tick(Duration::from_secs(1));
         assert_eq!(worker.endings(), [Ending::Drained]);
-        assert_eq!(client.ask("hello", &mut worker, &mut [&mut echo]), None);
+        assert_eq!(worker.udp.inlets[0].is_none(), closes);
+        assert!(closes || client.ask("hello", &mut worker, &mut [&mut echo]).is_none());
     }
+}
+
+#[test]
+fn a_socket_that_nobody_needs_goes_with_its_last_flow() {
+    let mut echo = Echo::new("");
+    let bounds = Bounds { udp_idle_time: Duration::from_secs(5), ..drain(60) };
+    let mut worker = Worker::new(&bounds, to(&[&echo]));
+    let (used, unused) = (worker.listen("127.0.0.1"), worker.listen("127.0.0.1"));
+    let client = Client::new(used);
+    client.ask("hello", &mut worker, &mut [&mut echo]).unwrap();
+    for number in 0..2 {
+        worker.with(|udp, ctx| udp.leave(number, ctx));
+    }
+    assert!(UdpSocket::bind(unused).is_ok(), "it has no flows");
+    worker.tick(Duration::from_secs(4));
+    assert!(client.ask("still", &mut worker, &mut [&mut echo]).is_some());
+    worker.tick(Duration::from_secs(5));
+    assert_eq!(worker.endings(), [Ending::FlowIdle]);
+    assert!(UdpSocket::bind(used).is_ok());
+}
+
+/// The port is opened again before its flows have ended: they go on, through the new socket.
+#[test]
+fn a_socket_that_comes_back_takes_the_flows_over() {
+    let mut echo = Echo::new("");
+    let mut worker = Worker::new(&drain(10), to(&[&echo]));
+    let address = worker.listen("127.0.0.1");
+    let client = Client::new(address);
+    client.ask("hello", &mut worker, &mut [&mut echo]).unwrap();
+    worker.with(|udp, ctx| udp.leave(0, ctx));
+    let socket = worker.udp.inlets[0].as_ref().unwrap().socket.try_clone().unwrap();
+    assert_eq!(worker.udp.listen(worker.epoll.as_fd(), socket, address, PORT).unwrap(), 1);
+    worker.tick(Duration::ZERO);
+    assert!(worker.udp.inlets[0].is_none());
+    echo.socket.send_to(b"unasked", echo.heard[0]).unwrap();
+    worker.turn();
+    assert_eq!(client.heard().unwrap(), b"unasked");
+    worker.tick(Duration::from_secs(20));
+    assert!(client.ask("still", &mut worker, &mut [&mut echo]).is_some());
+    assert_eq!((worker.udp.flows(), worker.told.ended.len()), (1, 0), "the same flow");
+}
+
+#[test]
+fn at_the_end_flows_have_a_while_and_nothing_begins() {
+    let mut echo = Echo::new("");
+    let mut worker = Worker::new(&drain(60), to(&[&echo]));
+    let address = worker.listen("127.0.0.1");
+    let (busy, quiet) = (Client::new(address), Client::new(address));
+    for client in [&busy, &quiet] {
+        client.ask("hello", &mut worker, &mut [&mut echo]).unwrap();
+    }
+    worker.with(|udp, ctx| udp.drain(Duration::from_secs(10), ctx));
+    worker.udp.bound_by(&drain(60));
+    assert_eq!(Client::new(address).ask("me too", &mut worker, &mut [&mut echo]), None);
+    assert_eq!(worker.told.refused, [Ending::Shutdown]);
+    for _ in 0..2 {
+        worker.tick(Duration::from_secs(4));
+        assert!(busy.ask("still", &mut worker, &mut [&mut echo]).is_some());
+    }
+    assert_eq!(worker.endings(), [Ending::FlowIdle], "nobody waits for the quiet one");
+    worker.tick(Duration::from_secs(2));
+    assert_eq!(worker.endings(), [Ending::FlowIdle, Ending::Shutdown]);
+    assert!(UdpSocket::bind(address).is_ok());
 }
 
 #[test]
@@ -118,9 +186,10 @@ fn a_socket_is_read_to_its_end_before_it_closes() {
     let address = worker.listen("127.0.0.1");
     let clients = [Client::new(address), Client::new(address)];
     clients.iter().for_each(|client| client.send("last"));
-    worker.with(|udp, ctx| udp.close(0, ctx));
+    worker.with(|udp, ctx| udp.leave(0, ctx));
     echo.answer();
     assert_eq!(echo.heard.len(), 2);
+    worker.tick(Duration::from_secs(30));
     assert_eq!(worker.endings(), [Ending::Drained; 2]);
     worker.turn();
     let again = worker.listen("127.0.0.1");

@@ -23,7 +23,8 @@ use tidegate_plan::{
 use super::record::Traffic;
 use super::*;
 use crate::Settings;
-use crate::observe::Counters;
+use crate::observe::{Counters, ListenerStats};
+use crate::serving::{self, Serving};
 use crate::snapshot::Snapshot;
 use crate::upstream::{Backend, Place, Random};
 
@@ -63,15 +64,16 @@ struct Ended {
 }
 
 impl Host for Told {
-    fn enter(&mut self, _: &ListenerHandle, _: IpAddr) -> Result<(), Ending> {
+    fn enter(&mut self, _: &ListenerHandle, _: IpAddr) -> Result<serving::Place, Ending> {
         if self.full {
             return Err(Ending::TooManyForSource);
         }
         self.places += 1;
-        Ok(())
+        let serving = Serving::new(Arc::new(ListenerStats::new(1)), Ok(None), None);
+        Ok(serving::Place::take(&Arc::new(serving), 1).unwrap())
     }
 
-    fn leave(&mut self, _: &ListenerHandle, _: IpAddr) {
+    fn leave(&mut self, _: IpAddr) {
         self.places -= 1;
     }
 
@@ -89,7 +91,8 @@ impl Host for Told {
         });
     }
 
-    fn refused(&mut self, record: &FlowRecord<'_>) {
+    fn refused(&mut self, record: &FlowRecord<'_>, port: u16) {
+        assert_eq!(port, PORT);
         self.refused.push(record.ending);
     }
 }

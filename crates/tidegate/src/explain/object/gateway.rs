@@ -3,8 +3,9 @@
 use tidegate_api::listener::Listener;
 use tidegate_api::status::Status;
 use tidegate_api::{Kind, ObjectKey};
+use tidegate_issuing::left_out_in_words;
 use tidegate_plan::{ListenerId, ObjectName};
-use tidegate_translate::{Verdict, WhyLeftOut};
+use tidegate_translate::Verdict;
 
 use crate::conditions::{self, Health};
 use crate::explain::object::{Entry, Part};
@@ -109,26 +110,10 @@ fn wanted(meaning: &Meaning, id: &ListenerId) -> Vec<Entry> {
         let route = left_out.route.as_ref().map(|route| format!(" ({route})")).unwrap_or_default();
         Entry {
             name: format!("no certificate{name}{route}"),
-            good: false,
-            why: why(left_out.why).to_owned(),
+            good: left_out.why.is_served_elsewhere(),
+            why: left_out_in_words(left_out).into_owned(),
             change: None,
         }
     });
     asked.into_iter().chain(left_out).collect()
-}
-
-fn why(why: WhyLeftOut) -> &'static str {
-    match why {
-        WhyLeftOut::WildcardOfRoute => "a wildcard is never asked for on the word of a route",
-        WhyLeftOut::IssuerWithoutWildcards => {
-            "the issuer cannot do wildcards; the names of the routes are asked for instead"
-        }
-        WhyLeftOut::OutsideListenerHostname => "the name is outside the listener's hostname",
-        WhyLeftOut::NotOnAllowList => "the name is not on the Gateway's list of allowed names",
-        WhyLeftOut::OverLimit => "the Gateway's limit on names is reached",
-        WhyLeftOut::OverNamespaceLimit => "the limit on names of this namespace is reached",
-        WhyLeftOut::RouteNotAccepted => "the route is not accepted",
-        WhyLeftOut::RouteWithoutHostnames => "the route has no hostnames to ask for",
-        WhyLeftOut::Passthrough => "a passthrough listener shows no certificate",
-    }
 }

@@ -53,7 +53,7 @@ pub(crate) fn explain(meaning: &Meaning, name: &str) -> Result<ObjectExplanation
     let (messages, parts) = match key.kind {
         Kind::Gateway => gateway::of_gateway(meaning, &key),
         Kind::ListenerSet => gateway::of_set(meaning, &key),
-        Kind::BackendTlsPolicy => policy::parts(meaning, &key),
+        Kind::BackendTlsPolicy | Kind::XBackendTrafficPolicy | Kind::XBackend => policy::parts(meaning, &key),
         _ => (Vec::new(), route::parts(meaning, &key)),
     };
     let good = parts.iter().all(|part| part.health < Health::Bad);

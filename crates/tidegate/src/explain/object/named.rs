@@ -16,6 +16,8 @@ const KINDS: &[(Kind, &[&str])] = &[
     (Kind::Gateway, &["gateway", "gateways", "gtw"]),
     (Kind::ListenerSet, &["listenerset", "listenersets", "lset"]),
     (Kind::BackendTlsPolicy, &["backendtlspolicy", "backendtlspolicies", "btlspolicy"]),
+    (Kind::XBackendTrafficPolicy, &["xbackendtrafficpolicy", "xbackendtrafficpolicies", "xbtrafficpolicy"]),
+    (Kind::XBackend, &["xbackend", "xbackends"]),
 ];
 
 pub(crate) fn find(resources: &Resources, text: &str) -> Result<ObjectKey, Error> {

@@ -2,8 +2,10 @@
 
 use std::fmt::Write;
 
+use anstream::adapter::strip_str;
 use hyper::StatusCode;
-use tidegate_proxy::{Proxy, Refused};
+use tidegate_plan::Step;
+use tidegate_proxy::{Proxy, Recent, Refused};
 
 use crate::layout::paragraph;
 use crate::output::{BAD, FAINT, STRONG, styled};
@@ -25,9 +27,11 @@ pub(crate) struct Answer {
     pub(crate) well: Option<bool>,
 }
 
+const TEXT: &str = "text/plain; charset=utf-8";
+
 impl Answer {
     pub(crate) fn text(status: StatusCode, body: impl Into<String>) -> Self {
-        Self { status, kind: "text/plain; charset=utf-8", body: body.into(), well: None }
+        Self { status, kind: TEXT, body: body.into(), well: None }
     }
 
     pub(crate) fn json(value: &impl serde::Serialize) -> Self {
@@ -45,6 +49,8 @@ pub(crate) struct Question {
     pub(crate) output: Option<String>,
     last: usize,
     pub(crate) wants_json: bool,
+    /// For a terminal. Whoever else asks gets text without colours.
+    colour: bool,
 }
 
 impl Question {
@@ -60,6 +66,7 @@ impl Question {
             path: path.to_owned(),
             output: parameter("output").map(str::to_owned),
             last: parameter("last").and_then(|last| last.parse().ok()).unwrap_or(usize::MAX),
+            colour: parameter("color") == Some("always"),
             wants_json: accept.is_some_and(|accept| accept.contains("application/json")),
         }
     }
@@ -80,6 +87,14 @@ pub(crate) trait Shown: Send + Sync + 'static {
 
 impl Answers {
     pub(crate) fn to(self, question: &Question, shown: &impl Shown) -> Answer {
+        let mut answer = self.coloured(question, shown);
+        if !question.colour && answer.kind == TEXT {
+            answer.body = strip_str(&answer.body).to_string();
+        }
+        answer
+    }
+
+    fn coloured(self, question: &Question, shown: &impl Shown) -> Answer {
         let nothing = || Answer::text(StatusCode::NOT_FOUND, "there is nothing here\n");
         match (question.path.as_str(), self) {
             ("/healthz", _) => Answer::text(StatusCode::OK, "ok\n"),
@@ -114,15 +129,21 @@ fn refused(question: &Question, proxy: &Proxy) -> Answer {
     refused.refused.truncate(question.last);
     match question.output.as_deref() {
         None | Some("json") => Answer::json(&refused),
-        Some("text") if refused.refused.is_empty() => {
-            Answer::text(StatusCode::OK, "No connection was refused.\n")
-        }
-        Some("text") => {
-            let refused = refused.refused.iter().map(for_people);
-            Answer::text(StatusCode::OK, refused.collect::<Vec<_>>().join("\n"))
-        }
+        Some("text") => Answer::text(StatusCode::OK, all_for_people(&refused)),
         Some(_) => unknown_output("json, text"),
     }
+}
+
+fn all_for_people(recent: &Recent) -> String {
+    let mut text = recent.refused.iter().map(for_people).collect::<Vec<_>>().join("\n");
+    if text.is_empty() {
+        text.push_str("No connection was refused.\n");
+    }
+    if recent.passed_over > 0 {
+        let more = recent.passed_over;
+        let _ = writeln!(text, "\nSince the start, {more} more came too many at a time to be kept.");
+    }
+    text
 }
 
 /// As `explain` tells of a flow.
@@ -138,11 +159,59 @@ fn for_people(refused: &Refused) -> String {
         let _ = writeln!(text, "  {:>2}. {step}", number + 1);
     }
     // Where the plan refused it, the last step has said so.
-    if refused.steps.is_empty() {
+    if !matches!(refused.steps.last(), Some(Step::Refused { .. } | Step::ListenerRefuses { .. })) {
         let _ = writeln!(text, "  {}: {}", styled(BAD, "refused"), refused.ending.text());
     }
     if let Some(detail) = &refused.detail {
-        text.push_str(&paragraph(6, detail));
+        // Part of it may be the client's or the backend's own words.
+        text.push_str(&paragraph(6, &detail.replace(char::is_control, "\u{fffd}")));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use tidegate_plan::Reason;
+    use tidegate_proxy::Ending;
+
+    use super::*;
+
+    fn refused(ending: Ending, steps: Vec<Step>) -> Refused {
+        Refused {
+            at: UNIX_EPOCH + Duration::from_secs(1_794_800_475),
+            client: "192.0.2.1:40000".parse().unwrap(),
+            local: "192.0.2.9:443".parse().unwrap(),
+            sni: Some("a\n\x1b[31m".to_owned()),
+            listener: None,
+            ending,
+            detail: Some("it said \x1b[2J".to_owned()),
+            steps,
+        }
+    }
+
+    #[test]
+    fn refusals_for_people() {
+        let steps = vec![Step::Refused { reason: Reason::NoListener }];
+        let recent = Recent {
+            passed_over: 2,
+            refused: vec![
+                refused(Ending::Refused(Reason::NoListener), steps),
+                refused(Ending::ConnectFailed, vec![]),
+            ],
+        };
+        let head =
+            "2026-11-16T03:41:15.000Z from 192.0.2.1:40000 to 192.0.2.9:443, TLS for \"a\\n\\u{1b}[31m\"";
+        assert_eq!(
+            strip_str(&all_for_people(&recent)).to_string(),
+            format!(
+                "{head}\n   1. refused: no listener on this address and port\n      it said \u{fffd}[2J\n\n\
+                 {head}\n  refused: no endpoint of the backend accepted the connection\n      \
+                 it said \u{fffd}[2J\n\nSince the start, 2 more came too many at a time to be kept.\n"
+            )
+        );
+        let nothing = Recent { passed_over: 0, refused: vec![] };
+        assert_eq!(all_for_people(&nothing), "No connection was refused.\n");
+    }
 }
