@@ -55,7 +55,6 @@ integration: debian ## with parts that Go fetches: the official suite's manifest
 	tools/certs/integration.sh
 	cd tools/image && go test ./...
 	conformance/cluster/build.sh
-	cd conformance/cluster && go test ./bench
 	for channel in standard experimental; do \
 	  TIDEGATE_APISERVER_BIN=$(CURDIR)/.cache/cluster/bin TIDEGATE_CRDS=$(CURDIR)/.cache/cluster/crds/$$channel \
 	    cargo test --quiet --package tidegate-kubernetes --test apiserver -- --ignored || exit 1; \

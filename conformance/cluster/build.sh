@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the cluster's programs, the suite and the images of its backends from Go modules into .cache/cluster.
+# Builds the cluster's programs, the suite and the images of its backends from Go modules into .cache/cluster, and runs
+# the tests of what is our own among them.
 # Nothing is done again that is there already and was made of the same sources.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR
@@ -28,6 +29,7 @@ done_with "Kubernetes, etcd, helm"
 go test -c -ldflags "-s -w" -o "$BIN/suite" ./suite
 done_with "the suite"
 
+go test ./bench
 build bench ./bench
 build load ./load
 build pause ./pause
