@@ -6,7 +6,7 @@ use tidegate_plan::{Hostname, ObjectName};
 use crate::hash::{below, hash};
 use crate::{HOUR, Issuer, Seconds};
 
-/// Certificates begin a little in the past for clocks that are behind; ours may be behind too.
+/// Certificates begin a little in the past for clocks that are behind.
 const SKEW: Seconds = HOUR;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,10 +40,17 @@ pub struct Suggestion {
 }
 
 impl Held {
-    /// Whether it can be shown to clients at this time.
+    /// Whether it can be shown to clients at this time. What a CA with a clock of its own made has begun, whatever ours
+    /// says: one that is asked for in its place would begin later still.
     #[must_use]
     pub const fn is_good(&self, now: Seconds) -> bool {
-        self.usable && now < self.not_after && self.not_before <= now + SKEW
+        let has_begun = self.issuer.is_acme() || self.not_before <= now + SKEW;
+        self.usable && now < self.not_after && has_begun
+    }
+
+    pub(crate) const fn life(&self) -> Seconds {
+        let life = self.not_after - self.not_before;
+        if life > 0 { life } else { 0 }
     }
 
     #[must_use]
@@ -56,7 +63,7 @@ impl Held {
     /// together.
     #[must_use]
     pub fn renew_at(&self) -> Seconds {
-        let life = (self.not_after - self.not_before).max(0);
+        let life = self.life();
         let chance = hash(&[&self.serial, &self.secret.namespace, &self.secret.name]);
         let by_age = self.not_before + life / 3 * 2 - below(chance, life / 20);
         match self.suggestion {
@@ -108,8 +115,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_valid_yet_is_not_good() {
+    fn what_is_not_valid_yet_is_not_good_by_the_clock_that_made_it() {
         let later = Held { not_before: 10 * DAY, not_after: 20 * DAY, ..held(None) };
+        assert!(later.is_good(DAY) && !later.is_good(20 * DAY), "the clock of a CA is right");
+        let later = Held { issuer: Issuer::Embedded, ..later };
         assert!(!later.is_good(DAY) && later.is_good(10 * DAY - HOUR) && !later.is_good(20 * DAY));
         assert!(!Held { usable: false, ..held(None) }.is_good(DAY));
     }

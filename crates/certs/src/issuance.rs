@@ -322,8 +322,13 @@ impl Issuance {
                 match self.store_certificate(&intent.order.secret, &certificate).await {
                     Ok(()) => {
                         let held = certificate.held.clone();
+                        let before = self.book.ledger().clone();
                         self.picture.certificates.insert(held.secret.clone(), Arc::new(certificate));
-                        self.book.issued(&intent.order.secret, held);
+                        self.book.issued(&intent.order.secret, held, now);
+                        if *self.book.ledger() != before {
+                            // A store that fails will be told of by whoever needs it.
+                            let _ = self.store_ledger().await;
+                        }
                     }
                     Err(error) => self.came_to_nothing(*intent, &not_stored(&error), now).await,
                 }

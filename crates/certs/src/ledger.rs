@@ -23,6 +23,9 @@ pub struct Ledger {
     /// Issuers that failed as a whole, or asked to be left alone.
     #[serde(with = "pairs")]
     pub(crate) holds: BTreeMap<Issuer, Setback>,
+    /// Names, by the listener's Secret, for which a certificate was made soon after another.
+    #[serde(with = "pairs")]
+    pub(crate) again: BTreeMap<(ObjectName, Hostname), Setback>,
 }
 
 /// An order for new names.
@@ -100,6 +103,16 @@ impl Ledger {
         self.charges.push(charge);
     }
 
+    /// The clock was set ahead: nothing is older for that.
+    pub(crate) fn postpone(&mut self, by: Seconds) {
+        for charge in &mut self.charges {
+            charge.at += by;
+        }
+        for setback in self.again.values_mut() {
+            setback.since += by;
+        }
+    }
+
     /// Forgets what no longer counts. What a clock that was ahead wrote counts as done now.
     pub(crate) fn settle(&mut self, now: Seconds, window: Seconds) {
         // Twice the window, should the clock go back.
@@ -109,7 +122,9 @@ impl Ledger {
         }
         self.aside.retain(|_, setback| !setback.is_forgotten(now));
         self.holds.retain(|_, setback| !setback.is_forgotten(now));
-        for setback in self.aside.values_mut().chain(self.holds.values_mut()) {
+        self.again.retain(|_, setback| !setback.is_forgotten(now));
+        let setbacks = self.aside.values_mut().chain(self.holds.values_mut()).chain(self.again.values_mut());
+        for setback in setbacks {
             setback.not_in_future(now);
         }
         while self.aside.len() > MAX_ASIDE {
@@ -117,23 +132,25 @@ impl Ledger {
         }
     }
 
-    /// As it is stored, in at most so many bytes. Where that is not enough, names that failed are forgotten first, the
-    /// oldest before others: they are tried once more. Then it is the oldest orders.
+    /// As it is stored, in at most so many bytes. Where that is not enough, names that wait are forgotten first, those who
+    /// do longest before others: they are tried once more. Then it is the oldest orders.
     pub(crate) fn within(&self, bytes: usize) -> Vec<u8> {
         let mut kept = self.clone();
         loop {
             let content = serde_json::to_vec(&kept).unwrap_or_default();
-            if content.len() <= bytes || (kept.aside.is_empty() && kept.charges.is_empty()) {
+            let waiting = kept.aside.values().chain(kept.again.values());
+            let mut since: Vec<Seconds> = waiting.map(|setback| setback.since).collect();
+            if content.len() <= bytes || (since.is_empty() && kept.charges.is_empty()) {
                 return content;
             }
-            if kept.aside.is_empty() {
+            if since.is_empty() {
                 kept.charges.drain(..kept.charges.len().div_ceil(4));
                 continue;
             }
-            let mut since: Vec<Seconds> = kept.aside.values().map(|setback| setback.since).collect();
             since.sort_unstable();
             let until = since[since.len() / 4];
             kept.aside.retain(|_, setback| setback.since > until);
+            kept.again.retain(|_, setback| setback.since > until);
         }
     }
 

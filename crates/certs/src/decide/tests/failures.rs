@@ -23,7 +23,7 @@ fn a_renewal_that_fails_is_told_until_it_is_done() {
     let order = book.decide(again, &demand, &policies).start.remove(0);
     book.begin(&order, &demand, &policies, again);
     assert!(book.decide(again, &demand, &policies).late.contains_key(&key("b.example.com")));
-    book.issued(&order.secret, certificate(&order, again));
+    book.issued(&order.secret, certificate(&order, again), again);
     serve(&mut book, again, &demand, &policies);
     assert!(book.decide(again, &demand, &policies).late.is_empty());
 }
@@ -62,7 +62,7 @@ fn with_a_bad_name(book: &mut Book, now: Seconds, demand: &Demand, policies: &Po
             if order.names.contains(&host(bad)) {
                 book.failed(&order, &Failure::Order("malformed".to_owned()), now);
             } else {
-                book.issued(&order.secret.clone(), certificate(&order, now));
+                book.issued(&order.secret.clone(), certificate(&order, now), now);
             }
         }
     }
