@@ -98,8 +98,12 @@ impl Book {
         orders: impl IntoIterator<Item = Order>,
         ledger: Ledger,
     ) -> Self {
+        let held = held.into_iter().map(|mut held| {
+            held.suggestion = held.suggestion.or_else(|| ledger.suggestion(&held));
+            (held.secret.clone(), held)
+        });
         Self {
-            held: held.into_iter().map(|held| (held.secret.clone(), held)).collect(),
+            held: held.collect(),
             orders: orders.into_iter().map(|order| (order.secret.clone(), order)).collect(),
             ledger,
             seen: BTreeMap::new(),
@@ -256,6 +260,7 @@ impl Book {
     }
 
     pub fn dropped(&mut self, secret: &ObjectName) {
+        self.ledger.dropped(secret);
         self.held.remove(secret);
     }
 
@@ -282,6 +287,7 @@ impl Book {
     pub fn suggested(&mut self, secret: &ObjectName, suggestion: Suggestion) -> Option<&Held> {
         let held = self.held.get_mut(secret)?;
         held.suggestion = Some(suggestion);
+        self.ledger.suggested(held, suggestion);
         Some(held)
     }
 }

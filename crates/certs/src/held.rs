@@ -22,11 +22,21 @@ pub struct Held {
     pub not_after: Seconds,
     /// In hexadecimal.
     pub serial: String,
-    /// When the CA would have it renewed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// When the CA would have it renewed; the ledger keeps it.
+    #[serde(skip)]
     pub suggestion: Option<Suggestion>,
     /// Whether the key belongs to it and the chain can be read.
     pub usable: bool,
+}
+
+/// What the time of a renewal goes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Timing {
+    /// Two thirds of its life.
+    Age,
+    /// What the CA says.
+    Ari,
 }
 
 /// A window of ACME's renewal information (RFC 9773).
@@ -62,17 +72,22 @@ impl Held {
     /// little earlier than that by a measure of its own, so that those that were made together are not renewed
     /// together.
     #[must_use]
-    pub fn renew_at(&self) -> Seconds {
+    pub fn renewal(&self) -> (Seconds, Timing) {
         let life = self.life();
         let chance = hash(&[&self.serial, &self.secret.namespace, &self.secret.name]);
         let by_age = self.not_before + life / 3 * 2 - below(chance, life / 20);
         match self.suggestion {
             // A window that ends too late would leave no time to try again.
             Some(Suggestion { start, end, .. }) if start <= end && end < self.not_after - life / 20 => {
-                start + below(chance, end - start)
+                (start + below(chance, end - start), Timing::Ari)
             }
-            Some(_) | None => by_age,
+            Some(_) | None => (by_age, Timing::Age),
         }
+    }
+
+    #[must_use]
+    pub fn renew_at(&self) -> Seconds {
+        self.renewal().0
     }
 }
 
@@ -109,6 +124,8 @@ mod tests {
         let window = |start, end| held(Some(Suggestion { start, end, look: 0 })).renew_at();
         assert!((10 * DAY..12 * DAY).contains(&window(10 * DAY, 12 * DAY)));
         assert_eq!(window(-DAY, -DAY), -DAY, "a revoked one is renewed at once");
+        let timing = |start, end| held(Some(Suggestion { start, end, look: 0 })).renewal().1;
+        assert_eq!((timing(10 * DAY, 12 * DAY), timing(89 * DAY, 95 * DAY)), (Timing::Ari, Timing::Age));
         let too_late = window(89 * DAY, 95 * DAY);
         assert_eq!(too_late, held(None).renew_at());
         assert_eq!(window(12 * DAY, 10 * DAY), held(None).renew_at());

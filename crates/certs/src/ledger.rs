@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_plan::{Hostname, ObjectName};
 
 use crate::backoff::Setback;
-use crate::{Budgets, Issuer, Seconds};
+use crate::{Budgets, Held, Issuer, Seconds, Suggestion};
 
 /// Set-back names that are remembered; more than any Gateway may ask for.
 const MAX_ASIDE: usize = 20_000;
@@ -26,6 +26,17 @@ pub struct Ledger {
     /// Names, by the listener's Secret, for which a certificate was made soon after another.
     #[serde(with = "pairs")]
     pub(crate) again: BTreeMap<(ObjectName, Hostname), Setback>,
+    /// When CAs would have certificates renewed, by Secret.
+    #[serde(with = "pairs")]
+    windows: BTreeMap<ObjectName, Window>,
+}
+
+/// Of the certificate with this serial number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Window {
+    serial: String,
+    start: Seconds,
+    end: Seconds,
 }
 
 /// An order for new names.
@@ -99,6 +110,23 @@ impl Ledger {
         left > 0 && (!is_shared || own == 0 || own + 1 < left)
     }
 
+    /// What the CA said last of a certificate; it is to be asked again.
+    #[must_use]
+    pub fn suggestion(&self, held: &Held) -> Option<Suggestion> {
+        let Window { start, end, .. } =
+            self.windows.get(&held.secret).filter(|window| window.serial == held.serial)?;
+        Some(Suggestion { start: *start, end: *end, look: 0 })
+    }
+
+    pub(crate) fn suggested(&mut self, held: &Held, Suggestion { start, end, .. }: Suggestion) {
+        self.windows.insert(held.secret.clone(), Window { serial: held.serial.clone(), start, end });
+    }
+
+    /// Of a certificate that is gone nothing is kept.
+    pub(crate) fn dropped(&mut self, secret: &ObjectName) {
+        self.windows.remove(secret);
+    }
+
     pub(crate) fn charge(&mut self, charge: Charge) {
         self.charges.push(charge);
     }
@@ -132,12 +160,17 @@ impl Ledger {
         }
     }
 
-    /// As it is stored, in at most so many bytes. Where that is not enough, names that wait are forgotten first, those who
+    /// As it is stored, in at most so many bytes. Where that is not enough, what CAs say when they are asked again is
+    /// forgotten, then names that wait are forgotten first, those who
     /// do longest before others: they are tried once more. Then it is the oldest orders.
     pub(crate) fn within(&self, bytes: usize) -> Vec<u8> {
         let mut kept = self.clone();
         loop {
             let content = serde_json::to_vec(&kept).unwrap_or_default();
+            if content.len() > bytes && !kept.windows.is_empty() {
+                kept.windows.clear();
+                continue;
+            }
             let waiting = kept.aside.values().chain(kept.again.values());
             let mut since: Vec<Seconds> = waiting.map(|setback| setback.since).collect();
             if content.len() <= bytes || (since.is_empty() && kept.charges.is_empty()) {

@@ -2,7 +2,7 @@ mod clock;
 mod failures;
 
 use super::*;
-use crate::{Failure, HOUR, Suggestion, Want, WantedName};
+use crate::{Failure, HOUR, Suggestion, Timing, Want, WantedName};
 
 const START: Seconds = 1_800_000_000;
 

@@ -121,4 +121,12 @@ fn what_a_ca_said_of_renewal_holds_when_it_says_nothing_more() {
     let held = &book.held()[&secret("tls")];
     assert_eq!(held.renew_at(), at);
     assert!(book.to_look_at(START + 2 * HOUR).is_empty() && book.to_look_at(START + DAY).len() == 1);
+    // Who starts again knows it, and asks at once whether it still holds; of another certificate it says nothing.
+    let kept = || serde_json::from_slice(&book.ledger().within(usize::MAX)).unwrap();
+    let again = Book::new([Held { suggestion: None, ..held.clone() }], [], kept());
+    assert_eq!(again.held()[&secret("tls")].renewal(), (at, Timing::Ari));
+    assert_eq!(again.to_look_at(START + 2 * HOUR).len(), 1);
+    let other = Held { suggestion: None, serial: "other".to_owned(), ..held.clone() };
+    let other = Book::new([other], [], kept());
+    assert_eq!(other.held()[&secret("tls")].renewal().1, Timing::Age);
 }
