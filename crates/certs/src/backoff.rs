@@ -11,6 +11,11 @@ pub(crate) const ISSUER: Steps = Steps { first: 30, last: HOUR };
 /// One name: a challenge that failed mostly fails for a reason that stays.
 pub(crate) const NAME: Steps = Steps { first: 300, last: DAY };
 
+/// A certificate of that life that is made again and again: the last wait leaves most of a life to renew in.
+pub(crate) const fn again(life: Seconds) -> Steps {
+    Steps { first: HOUR, last: life / 6 }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Steps {
     first: Seconds,

@@ -8,10 +8,13 @@ use tidegate_plan::{Hostname, ObjectName};
 
 use crate::backoff::{self, Setback};
 use crate::ledger::Charge;
-use crate::{Demand, Held, Issuer, Ledger, Policies, Seconds, Suggestion, registered_domain};
+use crate::{DAY, Demand, Held, Issuer, Ledger, Policies, Seconds, Suggestion, registered_domain};
 
 /// How long an issuer is left alone that said that somebody asked too much.
 const LIMITED: Seconds = 600;
+
+/// For a name that is not asked for because it has just been.
+const AGAIN: &str = "a certificate for it was made again and again; see whether this machine's clock is right, and whether somebody else changes it";
 
 #[derive(Clone, Debug, Default)]
 pub struct Book {
@@ -25,6 +28,8 @@ pub struct Book {
     /// are asked for together, and not with others.
     pub(crate) parts: BTreeMap<(Issuer, Hostname), u64>,
     pub(crate) last_part: u64,
+    /// When something was decided last.
+    pub(crate) decided: Option<Seconds>,
 }
 
 /// A certificate to be asked for.
@@ -93,13 +98,18 @@ impl Book {
         orders: impl IntoIterator<Item = Order>,
         ledger: Ledger,
     ) -> Self {
+        let held = held.into_iter().map(|mut held| {
+            held.suggestion = held.suggestion.or_else(|| ledger.suggestion(&held));
+            (held.secret.clone(), held)
+        });
         Self {
-            held: held.into_iter().map(|held| (held.secret.clone(), held)).collect(),
+            held: held.collect(),
             orders: orders.into_iter().map(|order| (order.secret.clone(), order)).collect(),
             ledger,
             seen: BTreeMap::new(),
             parts: BTreeMap::new(),
             last_part: 0,
+            decided: None,
         }
     }
 
@@ -141,8 +151,11 @@ impl Book {
     }
 
     /// The certificate is there that was ordered for a Secret, at its [place](Self::place).
-    pub fn issued(&mut self, ordered_for: &ObjectName, held: Held) {
-        self.orders.remove(ordered_for);
+    pub fn issued(&mut self, ordered_for: &ObjectName, held: Held, now: Seconds) {
+        let order = self.orders.remove(ordered_for);
+        if let Some(order) = order.filter(|order| self.is_again(order, &held)) {
+            self.rest(&order, &held, now);
+        }
         for name in &held.names {
             let key = (held.issuer.clone(), name.clone());
             self.ledger.aside.remove(&key);
@@ -150,6 +163,29 @@ impl Book {
         }
         self.ledger.holds.remove(&held.issuer);
         self.held.insert(held.secret.clone(), held);
+    }
+
+    /// Whether it was made soon after another, by the clock of the CA. Ours may be wrong: then it is due, or over, as soon
+    /// as it is there, and so would be the next.
+    fn is_again(&self, order: &Order, held: &Held) -> bool {
+        let is_young = |old: &Held| {
+            old.target == order.target
+                && old.issuer == order.issuer
+                && order.asked.iter().any(|name| old.covers(name))
+                && held.not_before - old.not_before < held.life() / 3
+        };
+        // What somebody made unusable says nothing about its age, either.
+        order.issuer.is_acme() && (order.why == Why::Replacement || self.held.values().any(is_young))
+    }
+
+    fn rest(&mut self, order: &Order, held: &Held, now: Seconds) {
+        for name in &order.asked {
+            let key = (order.target.clone(), name.clone());
+            let steps = backoff::again(held.life());
+            let before = self.ledger.again.get(&key);
+            let setback = Setback::after(before, steps, now, 0, AGAIN.to_owned(), name.as_str());
+            self.ledger.again.insert(key, setback);
+        }
     }
 
     /// The order came to nothing; nobody else's names suffer for it.
@@ -224,6 +260,7 @@ impl Book {
     }
 
     pub fn dropped(&mut self, secret: &ObjectName) {
+        self.ledger.dropped(secret);
         self.held.remove(secret);
     }
 
@@ -231,7 +268,9 @@ impl Book {
     #[must_use]
     pub fn to_look_at(&self, now: Seconds) -> Vec<&Held> {
         let due = |held: &&Held| {
-            let asked_before = held.suggestion.is_some_and(|suggestion| suggestion.look > now);
+            // Nobody is told to come back after more than a day: then our clock was ahead.
+            let is_to_come = |look: Seconds| look > now && look <= now + DAY;
+            let asked_before = held.suggestion.is_some_and(|suggestion| is_to_come(suggestion.look));
             matches!(held.issuer, Issuer::Acme(_)) && held.is_good(now) && !asked_before
         };
         self.held.values().filter(due).collect()
@@ -248,6 +287,7 @@ impl Book {
     pub fn suggested(&mut self, secret: &ObjectName, suggestion: Suggestion) -> Option<&Held> {
         let held = self.held.get_mut(secret)?;
         held.suggestion = Some(suggestion);
+        self.ledger.suggested(held, suggestion);
         Some(held)
     }
 }

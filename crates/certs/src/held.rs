@@ -6,7 +6,7 @@ use tidegate_plan::{Hostname, ObjectName};
 use crate::hash::{below, hash};
 use crate::{HOUR, Issuer, Seconds};
 
-/// Certificates begin a little in the past for clocks that are behind; ours may be behind too.
+/// Certificates begin a little in the past for clocks that are behind.
 const SKEW: Seconds = HOUR;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,11 +22,21 @@ pub struct Held {
     pub not_after: Seconds,
     /// In hexadecimal.
     pub serial: String,
-    /// When the CA would have it renewed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// When the CA would have it renewed; the ledger keeps it.
+    #[serde(skip)]
     pub suggestion: Option<Suggestion>,
     /// Whether the key belongs to it and the chain can be read.
     pub usable: bool,
+}
+
+/// What the time of a renewal goes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Timing {
+    /// Two thirds of its life.
+    Age,
+    /// What the CA says.
+    Ari,
 }
 
 /// A window of ACME's renewal information (RFC 9773).
@@ -40,10 +50,17 @@ pub struct Suggestion {
 }
 
 impl Held {
-    /// Whether it can be shown to clients at this time.
+    /// Whether it can be shown to clients at this time. What a CA with a clock of its own made has begun, whatever ours
+    /// says: one that is asked for in its place would begin later still.
     #[must_use]
     pub const fn is_good(&self, now: Seconds) -> bool {
-        self.usable && now < self.not_after && self.not_before <= now + SKEW
+        let has_begun = self.issuer.is_acme() || self.not_before <= now + SKEW;
+        self.usable && now < self.not_after && has_begun
+    }
+
+    pub(crate) const fn life(&self) -> Seconds {
+        let life = self.not_after - self.not_before;
+        if life > 0 { life } else { 0 }
     }
 
     #[must_use]
@@ -55,17 +72,22 @@ impl Held {
     /// little earlier than that by a measure of its own, so that those that were made together are not renewed
     /// together.
     #[must_use]
-    pub fn renew_at(&self) -> Seconds {
-        let life = (self.not_after - self.not_before).max(0);
+    pub fn renewal(&self) -> (Seconds, Timing) {
+        let life = self.life();
         let chance = hash(&[&self.serial, &self.secret.namespace, &self.secret.name]);
         let by_age = self.not_before + life / 3 * 2 - below(chance, life / 20);
         match self.suggestion {
             // A window that ends too late would leave no time to try again.
             Some(Suggestion { start, end, .. }) if start <= end && end < self.not_after - life / 20 => {
-                start + below(chance, end - start)
+                (start + below(chance, end - start), Timing::Ari)
             }
-            Some(_) | None => by_age,
+            Some(_) | None => (by_age, Timing::Age),
         }
+    }
+
+    #[must_use]
+    pub fn renew_at(&self) -> Seconds {
+        self.renewal().0
     }
 }
 
@@ -102,14 +124,18 @@ mod tests {
         let window = |start, end| held(Some(Suggestion { start, end, look: 0 })).renew_at();
         assert!((10 * DAY..12 * DAY).contains(&window(10 * DAY, 12 * DAY)));
         assert_eq!(window(-DAY, -DAY), -DAY, "a revoked one is renewed at once");
+        let timing = |start, end| held(Some(Suggestion { start, end, look: 0 })).renewal().1;
+        assert_eq!((timing(10 * DAY, 12 * DAY), timing(89 * DAY, 95 * DAY)), (Timing::Ari, Timing::Age));
         let too_late = window(89 * DAY, 95 * DAY);
         assert_eq!(too_late, held(None).renew_at());
         assert_eq!(window(12 * DAY, 10 * DAY), held(None).renew_at());
     }
 
     #[test]
-    fn what_is_not_valid_yet_is_not_good() {
+    fn what_is_not_valid_yet_is_not_good_by_the_clock_that_made_it() {
         let later = Held { not_before: 10 * DAY, not_after: 20 * DAY, ..held(None) };
+        assert!(later.is_good(DAY) && !later.is_good(20 * DAY), "the clock of a CA is right");
+        let later = Held { issuer: Issuer::Embedded, ..later };
         assert!(!later.is_good(DAY) && later.is_good(10 * DAY - HOUR) && !later.is_good(20 * DAY));
         assert!(!Held { usable: false, ..held(None) }.is_good(DAY));
     }

@@ -313,7 +313,7 @@ impl Issuance {
             Done::Look(secret, suggestion) => {
                 self.looking.remove(&secret);
                 match suggestion {
-                    Some(suggestion) => _ = self.book.suggested(&secret, suggestion),
+                    Some(suggestion) => self.noting(|book| _ = book.suggested(&secret, suggestion)).await,
                     None => self.book.not_suggested(&secret, now + WITHOUT_A_WORD),
                 }
             }
@@ -323,7 +323,7 @@ impl Issuance {
                     Ok(()) => {
                         let held = certificate.held.clone();
                         self.picture.certificates.insert(held.secret.clone(), Arc::new(certificate));
-                        self.book.issued(&intent.order.secret, held);
+                        self.noting(|book| book.issued(&intent.order.secret, held, now)).await;
                     }
                     Err(error) => self.came_to_nothing(*intent, &not_stored(&error), now).await,
                 }
@@ -358,6 +358,16 @@ impl Issuance {
         self.picture.last_failure = Some(failure.to_string());
         // A store that fails has been told of already, by whoever needed it.
         let _ = self.store_ledger().await;
+    }
+
+    /// What changes the ledger is stored with it.
+    async fn noting(&mut self, change: impl FnOnce(&mut Book)) {
+        let before = self.book.ledger().clone();
+        change(&mut self.book);
+        if *self.book.ledger() != before {
+            // A store that fails is told of by whoever needs it.
+            let _ = self.store_ledger().await;
+        }
     }
 
     async fn forget(&mut self, secret: &ObjectName) {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_plan::{Hostname, ObjectName};
 
 use crate::backoff::Setback;
-use crate::{Budgets, Issuer, Seconds};
+use crate::{Budgets, Held, Issuer, Seconds, Suggestion};
 
 /// Set-back names that are remembered; more than any Gateway may ask for.
 const MAX_ASIDE: usize = 20_000;
@@ -23,6 +23,20 @@ pub struct Ledger {
     /// Issuers that failed as a whole, or asked to be left alone.
     #[serde(with = "pairs")]
     pub(crate) holds: BTreeMap<Issuer, Setback>,
+    /// Names, by the listener's Secret, for which a certificate was made soon after another.
+    #[serde(with = "pairs")]
+    pub(crate) again: BTreeMap<(ObjectName, Hostname), Setback>,
+    /// When CAs would have certificates renewed, by Secret.
+    #[serde(with = "pairs")]
+    windows: BTreeMap<ObjectName, Window>,
+}
+
+/// Of the certificate with this serial number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Window {
+    serial: String,
+    start: Seconds,
+    end: Seconds,
 }
 
 /// An order for new names.
@@ -96,8 +110,35 @@ impl Ledger {
         left > 0 && (!is_shared || own == 0 || own + 1 < left)
     }
 
+    /// What the CA said last of a certificate; it is to be asked again.
+    #[must_use]
+    pub fn suggestion(&self, held: &Held) -> Option<Suggestion> {
+        let Window { start, end, .. } =
+            self.windows.get(&held.secret).filter(|window| window.serial == held.serial)?;
+        Some(Suggestion { start: *start, end: *end, look: 0 })
+    }
+
+    pub(crate) fn suggested(&mut self, held: &Held, Suggestion { start, end, .. }: Suggestion) {
+        self.windows.insert(held.secret.clone(), Window { serial: held.serial.clone(), start, end });
+    }
+
+    /// Of a certificate that is gone nothing is kept.
+    pub(crate) fn dropped(&mut self, secret: &ObjectName) {
+        self.windows.remove(secret);
+    }
+
     pub(crate) fn charge(&mut self, charge: Charge) {
         self.charges.push(charge);
+    }
+
+    /// The clock was set ahead: nothing is older for that.
+    pub(crate) fn postpone(&mut self, by: Seconds) {
+        for charge in &mut self.charges {
+            charge.at += by;
+        }
+        for setback in self.again.values_mut() {
+            setback.since += by;
+        }
     }
 
     /// Forgets what no longer counts. What a clock that was ahead wrote counts as done now.
@@ -109,7 +150,9 @@ impl Ledger {
         }
         self.aside.retain(|_, setback| !setback.is_forgotten(now));
         self.holds.retain(|_, setback| !setback.is_forgotten(now));
-        for setback in self.aside.values_mut().chain(self.holds.values_mut()) {
+        self.again.retain(|_, setback| !setback.is_forgotten(now));
+        let setbacks = self.aside.values_mut().chain(self.holds.values_mut()).chain(self.again.values_mut());
+        for setback in setbacks {
             setback.not_in_future(now);
         }
         while self.aside.len() > MAX_ASIDE {
@@ -117,23 +160,30 @@ impl Ledger {
         }
     }
 
-    /// As it is stored, in at most so many bytes. Where that is not enough, names that failed are forgotten first, the
-    /// oldest before others: they are tried once more. Then it is the oldest orders.
+    /// As it is stored, in at most so many bytes. Where that is not enough, what CAs say when they are asked again is
+    /// forgotten, then names that wait are forgotten first, those who
+    /// do longest before others: they are tried once more. Then it is the oldest orders.
     pub(crate) fn within(&self, bytes: usize) -> Vec<u8> {
         let mut kept = self.clone();
         loop {
             let content = serde_json::to_vec(&kept).unwrap_or_default();
-            if content.len() <= bytes || (kept.aside.is_empty() && kept.charges.is_empty()) {
+            if content.len() > bytes && !kept.windows.is_empty() {
+                kept.windows.clear();
+                continue;
+            }
+            let waiting = kept.aside.values().chain(kept.again.values());
+            let mut since: Vec<Seconds> = waiting.map(|setback| setback.since).collect();
+            if content.len() <= bytes || (since.is_empty() && kept.charges.is_empty()) {
                 return content;
             }
-            if kept.aside.is_empty() {
+            if since.is_empty() {
                 kept.charges.drain(..kept.charges.len().div_ceil(4));
                 continue;
             }
-            let mut since: Vec<Seconds> = kept.aside.values().map(|setback| setback.since).collect();
             since.sort_unstable();
             let until = since[since.len() / 4];
             kept.aside.retain(|_, setback| setback.since > until);
+            kept.again.retain(|_, setback| setback.since > until);
         }
     }
 

@@ -28,7 +28,7 @@ pub use decide::{Decision, Late, State};
 pub use demand::{Claim, Conflict, DEFAULT_ACCOUNT, Demand, Issuer, Target, Want, WantedName};
 pub use domain::registered_domain;
 pub use embedded::{Authority, AuthorityError, EmbeddedSettings, stand_in};
-pub use held::{Held, Suggestion};
+pub use held::{Held, Suggestion, Timing};
 pub use issuance::{Issuance, Issuers, Picture};
 pub use ledger::{Ledger, Pool};
 pub use policy::{Budgets, Grouping, Policies, Policy};

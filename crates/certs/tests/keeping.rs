@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tidegate_certs::{
     Acme, AcmeSettings, Answer, Authority, Boxed, ChallengeKind, Challenges, DAY, Demand, Document,
-    EmbeddedSettings, FolderStore, Intent, Issuance, Issuer, Issuers, Order, Picture, Policies, Policy,
-    Seconds, Shelf, State, Store, StoreError, Want, WantedName, Why,
+    EmbeddedSettings, FolderStore, Intent, Issuance, Issuer, Issuers, Ledger, Order, Picture, Policies,
+    Policy, Seconds, Shelf, State, Store, StoreError, Want, WantedName, Why,
 };
 use tidegate_plan::{Hostname, ObjectName};
 use tokio::sync::watch;
@@ -91,6 +91,21 @@ async fn a_ledger_that_cannot_be_read_is_told_and_stops_nobody() {
         matches!(&complaints[..], [one] if one.starts_with("ledger/ledger cannot be read")),
         "{complaints:?}"
     );
+}
+
+#[tokio::test]
+async fn a_failure_is_not_remembered_once_there_is_a_certificate() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(FolderStore::open(folder.path()).unwrap());
+    let since = now() - 10;
+    let failed = format!(r#"{{"count": 1, "since": {since}, "wait": 1, "message": "no"}}"#);
+    let ledger = format!(r#"{{"aside": [[["embedded", "a.example.com"], {failed}]]}}"#);
+    std::fs::write(folder.path().join("ledger/ledger.json"), ledger).unwrap();
+    let wanted = demand("a.example.com", Issuer::Embedded);
+    keep_until(Arc::clone(&store) as _, wanted, |picture| picture.certificates.len() == 1).await;
+    let stored = &store.documents(Shelf::Ledger).unwrap()[0].content;
+    let ledger: Ledger = serde_json::from_slice(stored).unwrap();
+    assert_eq!(ledger.setbacks().count(), 0);
 }
 
 /// Goes wrong when an order's task asks for accounts.

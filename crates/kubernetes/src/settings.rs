@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use crate::certmanager::Bounds;
 use crate::issuing::IssuingSettings;
 
 /// Ports of a data plane that are no listener's: everything about it on loopback, health and metrics on its address.
@@ -26,8 +27,8 @@ pub struct Settings {
     pub image_pull_policy: Option<String>,
     /// The Secrets that data planes are pulled with, in the namespace of each Gateway.
     pub image_pull_secrets: Vec<String>,
-    /// Whether cert-manager is asked for certificates.
-    pub cert_manager: bool,
+    /// How cert-manager is asked for certificates; `None`: it is not.
+    pub cert_manager: Option<Bounds>,
     pub link: LinkAddress,
     /// Where the link's server listens.
     pub link_listen: SocketAddr,

@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tidegate_api::listener::{Listener, TlsMode};
 use tidegate_api::scalar::port_number;
 use tidegate_api::status::ParentRefStatus;
+use tidegate_certs::Timing;
 use tidegate_plan::{Certificate, Hostname, ObjectName};
 
 /// `a, b and 3 more`.
@@ -98,6 +99,14 @@ pub(crate) fn date(seconds: i64) -> String {
 pub(crate) fn time(seconds: i64) -> String {
     let second = seconds.rem_euclid(86_400);
     format!("{}T{:02}:{:02}:{:02}Z", date(seconds), second / 3600, second / 60 % 60, second % 60)
+}
+
+/// What the time of a renewal goes by.
+pub(crate) const fn timing(timing: Timing) -> &'static str {
+    match timing {
+        Timing::Age => "2/3 of life",
+        Timing::Ari => "ARI",
+    }
 }
 
 /// The name of an object in its namespace, or alone where it has none.

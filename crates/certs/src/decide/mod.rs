@@ -17,9 +17,12 @@ use tidegate_plan::{Hostname, ObjectName};
 use self::view::{View, free_secret};
 use crate::book::{Book, Order, Why, charge};
 use crate::{
-    Budgets, Claim, DAY, Demand, Grouping, Held, Issuer, Ledger, Policies, Policy, Pool, Seconds, Target,
-    registered_domain,
+    Budgets, Claim, DAY, Demand, Grouping, HOUR, Held, Issuer, Ledger, Policies, Policy, Pool, Seconds,
+    Target, registered_domain,
 };
+
+/// Somebody decides every minute: a longer gap than this is a clock that was set, or a machine that slept.
+const GAP: Seconds = 6 * HOUR;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
@@ -141,6 +144,10 @@ impl Book {
     }
 
     fn settle(&mut self, now: Seconds, demand: &Demand, policies: &Policies) {
+        let before = self.decided.replace(now).unwrap_or(now);
+        if now - before > GAP {
+            self.ledger.postpone(now - before);
+        }
         let windows = policies.values().filter_map(|policy| policy.budgets.map(|budgets| budgets.window));
         self.ledger.settle(now, windows.max().unwrap_or(7 * DAY));
         self.seen.retain(|(secret, name), _| {

@@ -1,7 +1,8 @@
+mod clock;
 mod failures;
 
 use super::*;
-use crate::{Failure, HOUR, Suggestion, Want, WantedName};
+use crate::{Failure, HOUR, Suggestion, Timing, Want, WantedName};
 
 const START: Seconds = 1_800_000_000;
 
@@ -56,7 +57,7 @@ fn serve(book: &mut Book, now: Seconds, demand: &Demand, policies: &Policies) ->
     let decision = book.decide(now, demand, policies);
     for order in &decision.start {
         book.begin(order, demand, policies, now);
-        book.issued(&order.secret, certificate(order, now));
+        book.issued(&order.secret, certificate(order, now), now);
     }
     for secret in &decision.drop {
         book.dropped(secret);
@@ -154,7 +155,7 @@ fn a_key_that_does_not_fit_is_replaced_at_once() {
         asked: vec![host("a.example.com")],
         why: Why::NewNames,
     };
-    book.issued(&order.secret, Held { usable: false, ..certificate(&order, START) });
+    book.issued(&order.secret, Held { usable: false, ..certificate(&order, START) }, START);
     let decision = book.decide(START, &demand, &policies);
     assert_eq!(decision.start.len(), 1, "without gathering");
     assert_eq!((decision.start[0].why, &decision.start[0].secret), (Why::Replacement, &secret("tls")));
@@ -300,7 +301,7 @@ fn a_name_of_two_secrets_is_proved_once_at_a_time() {
     assert_eq!(first.missing[&(secret("two"), host("a.example.com"))], State::Queued);
     book.begin(&first.start[0], &demand, &policies, START);
     assert!(book.decide(START, &demand, &policies).start.is_empty(), "while the other is under way");
-    book.issued(&first.start[0].secret, certificate(&first.start[0], START));
+    book.issued(&first.start[0].secret, certificate(&first.start[0], START), START);
     let second = book.decide(START, &demand, &policies);
     assert_eq!(second.start[0].secret, secret("two"));
 
@@ -326,7 +327,7 @@ fn a_name_that_comes_back_while_its_certificate_is_replaced_keeps_the_old_one() 
     let all = acme(&["shop/a.example.com", "shop/b.example.com", "shop/c.example.com"]);
     let place = book.place(&order, &all, START + 20);
     assert_ne!(place, secret("tls"));
-    book.issued(&order.secret, Held { secret: place, ..certificate(&order, START + 20) });
+    book.issued(&order.secret, Held { secret: place, ..certificate(&order, START + 20) }, START + 20);
     let decision = book.decide(START + 20, &all, &policies);
     assert_eq!((decision.missing.len(), decision.start.len(), book.held().len()), (0, 0, 2));
 }

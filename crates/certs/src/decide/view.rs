@@ -65,11 +65,16 @@ impl<'a> View<'a> {
         !self.responsible.contains_key(name)
     }
 
-    /// Until when a name that failed is left alone.
+    /// Until when a name is left alone that failed, or that has a certificate made again and again.
     fn aside(&self, name: &Hostname) -> Option<(Seconds, &'a str)> {
-        let setback = self.book.ledger.aside.get(&(self.target.issuer.clone(), name.clone()))?;
+        let ledger = &self.book.ledger;
         let expiry = self.responsible.get(name).map(|held| held.not_after);
-        let until = setback.until(expiry);
+        let failed = ledger.aside.get(&(self.target.issuer.clone(), name.clone()));
+        let failed = failed.map(|setback| (setback.until(expiry), setback));
+        // By the clock that may be wrong, any may be about to end. What is new has a budget to keep.
+        let again = ledger.again.get(&(self.secret.clone(), name.clone()));
+        let again = again.filter(|_| self.known.contains(name)).map(|setback| (setback.until(None), setback));
+        let (until, setback) = failed.into_iter().chain(again).max_by_key(|(until, _)| *until)?;
         (until > self.now).then_some((until, &setback.message))
     }
 
@@ -131,6 +136,8 @@ impl<'a> View<'a> {
                 continue;
             } else if self.busy.contains(*name) {
                 State::Ordered
+            } else if let Some((until, message)) = self.aside(name) {
+                State::SetAside { until, message: message.to_owned() }
             } else {
                 State::Queued
             };

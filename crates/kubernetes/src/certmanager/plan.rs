@@ -14,8 +14,6 @@ use super::targets::{Owner, Target};
 use super::there::{BY_CERT_MANAGER, CERTIFICATE_FOR, Existing, ROLE, There, WRITTEN, written};
 use crate::planes::{NAME_LABEL, ROLE_LABEL};
 
-/// Names in a Certificate at most. CAs have such bounds, Let's Encrypt this one.
-pub(super) const MOST: usize = 100;
 /// A label's value.
 const LABEL: usize = 63;
 /// A name, with room for what is put behind it.
@@ -42,12 +40,14 @@ pub struct Planned {
     pub(super) body: Json,
 }
 
-/// Makes the plan. Names in `taken` cannot be had: Secrets of others are called so.
+/// Makes the plan, with so many names in a Certificate at most. Names in `taken` cannot be had: Secrets of others are
+/// called so.
 #[must_use]
 pub fn plan(
     targets: &BTreeMap<ObjectName, Target>,
     there: &There,
     taken: &BTreeSet<ObjectName>,
+    most: usize,
     now: i64,
 ) -> Plan {
     let mut plan = Plan::default();
@@ -58,7 +58,7 @@ pub fn plan(
     };
     for target in targets.values() {
         match in_the_way(target, there, taken) {
-            None => Slots::of(target, there, now).settle(&is_free, &mut plan),
+            None => Slots::of(target, there, most, now).settle(&is_free, &mut plan),
             Some(why) => {
                 plan.refused.insert(target.secret.clone(), why);
                 // What was made before stays as it is, and goes with its owner.
@@ -112,6 +112,8 @@ fn in_the_way(target: &Target, there: &There, taken: &BTreeSet<ObjectName>) -> O
 /// The Certificates of one listener's Secret on their way to what they shall be.
 struct Slots<'a> {
     target: &'a Target,
+    /// Names in one at most.
+    most: usize,
     all: BTreeMap<ObjectName, Slot<'a>>,
 }
 
@@ -125,7 +127,7 @@ struct Slot<'a> {
 }
 
 impl<'a> Slots<'a> {
-    fn of(target: &'a Target, there: &'a There, now: i64) -> Self {
+    fn of(target: &'a Target, there: &'a There, most: usize, now: i64) -> Self {
         let issuer = issuer_ref(target);
         let slots = there.of(&target.secret).map(|(name, existing)| {
             let is_moved = existing.object["spec"]["issuerRef"] != issuer;
@@ -138,7 +140,7 @@ impl<'a> Slots<'a> {
             };
             (name.clone(), slot)
         });
-        Self { target, all: slots.collect() }
+        Self { target, most, all: slots.collect() }
     }
 
     fn settle(mut self, is_free: &dyn Fn(&ObjectName) -> bool, plan: &mut Plan) {
@@ -179,8 +181,9 @@ impl<'a> Slots<'a> {
 
     /// In one that is changed anyway, else one with room, else a new one.
     fn place(&mut self, name: &Hostname, group: &Arc<str>, is_free: &dyn Fn(&ObjectName) -> bool) {
+        let most = self.most;
         let has_room =
-            |slot: &&mut Slot<'_>| slot.group == *group && slot.stays.len() + slot.comes.len() < MOST;
+            |slot: &&mut Slot<'_>| slot.group == *group && slot.stays.len() + slot.comes.len() < most;
         let slots = self.all.values_mut().filter(has_room);
         if let Some(slot) = slots.min_by_key(|slot| slot.comes.is_empty()) {
             slot.comes.insert(name.clone());

@@ -71,13 +71,14 @@ struct World {
     documents: Vec<String>,
     there: There,
     taken: BTreeSet<ObjectName>,
+    most: usize,
     now: i64,
 }
 
 impl World {
     fn new(documents: &[String]) -> Self {
         let documents = [&[CLASS.to_owned()], documents].concat();
-        Self { documents, there: There::default(), taken: BTreeSet::new(), now: START }
+        Self { documents, there: There::default(), taken: BTreeSet::new(), most: 100, now: START }
     }
 
     fn targets(&self) -> Targets {
@@ -93,7 +94,7 @@ impl World {
     }
 
     fn plan(&self) -> Plan {
-        plan(&self.targets().all, &self.there, &self.taken, self.now)
+        plan(&self.targets().all, &self.there, &self.taken, self.most, self.now)
     }
 
     /// Does what the plan says, and has every Certificate issued.
@@ -333,6 +334,11 @@ fn what_has_no_room_goes_into_further_certificates_and_nothing_moves() {
         .collect();
     assert_eq!(changed, ["tls-4"]);
     assert_eq!(plan.certificates[&in_infra("tls-4")].names.len(), 51);
+    // With a smaller bound what there is stays together, and only what comes goes elsewhere.
+    world.most = 2;
+    world.documents.push(route("infra", "three", &["x.example.com", "y.example.com", "z.example.com"]));
+    let sizes = sizes(&world.settle());
+    assert_eq!(sizes.iter().map(|(_, size)| *size).collect::<Vec<_>>(), [100, 100, 51, 2, 1]);
 }
 
 #[test]

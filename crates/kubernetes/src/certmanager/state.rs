@@ -15,8 +15,22 @@ use super::plan::{Plan, plan};
 use super::targets::{Owner, Targets, targets};
 use super::there::{Existing, There};
 
-/// New names wait so long for others, so that ten routes are one change of a Certificate.
-pub const GATHERING: Duration = Duration::from_secs(3);
+/// What an operator sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Names in a Certificate at most.
+    pub names: usize,
+    /// New names wait so long for others, so that ten routes are one change of a Certificate.
+    pub gather: Duration,
+}
+
+impl Default for Bounds {
+    /// CAs take so many names, Let's Encrypt this many.
+    fn default() -> Self {
+        Self { names: 100, gather: Duration::from_secs(3) }
+    }
+}
+
 /// A name that somebody else's Secret has is looked at again after this.
 const TAKEN: Duration = Duration::from_secs(60);
 const FIRST_DELAY: Duration = Duration::from_millis(500);
@@ -54,6 +68,7 @@ pub(super) struct Failure {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Certificates {
     state: Arc<Mutex<State>>,
+    bounds: Bounds,
     pub(super) work: Arc<Notify>,
     /// Rung when there is something else to say about listeners.
     pub(crate) changed: Arc<Notify>,
@@ -91,6 +106,10 @@ impl Deed {
 }
 
 impl Certificates {
+    pub(crate) fn within(bounds: Bounds) -> Self {
+        Self { bounds, ..Self::default() }
+    }
+
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -115,7 +134,7 @@ impl Certificates {
             .targets
             .all
             .retain(|secret, target| targets.all.get(secret).is_some_and(|new| new.owner == target.owner));
-        let time = state.coming.as_ref().map_or(now + GATHERING, |(time, _)| *time);
+        let time = state.coming.as_ref().map_or(now + self.bounds.gather, |(time, _)| *time);
         state.coming = Some((time, targets));
         drop(state);
         self.work.notify_one();
@@ -205,7 +224,7 @@ impl Certificates {
         }
         state.taken.retain(|_, until| *until > now);
         let taken = state.taken.keys().cloned().collect();
-        state.plan = plan(&state.targets.all, &state.there, &taken, time);
+        state.plan = plan(&state.targets.all, &state.there, &taken, self.bounds.names, time);
         let state = &mut *state;
         let mut actions: Vec<Action> = state
             .plan

@@ -9,6 +9,8 @@ use super::super::targets::{Owner, Target};
 use super::*;
 
 const NOW: i64 = 1_800_000_000;
+/// Where nobody sets it.
+const GATHERING: Duration = Duration::from_secs(3);
 
 fn name() -> ObjectName {
     ObjectName::new("infra", "tls")
@@ -90,6 +92,24 @@ fn ten_routes_are_one_change() {
     let actions = certificates.round(now + Duration::from_millis(200) + GATHERING, NOW);
     let [Action { deed: Deed::Create(body), .. }] = &actions[..] else { panic!("{actions:?}") };
     assert_eq!(body["spec"]["dnsNames"].as_array().map(Vec::len), Some(10));
+}
+
+#[test]
+fn how_many_names_and_how_long_they_wait_is_for_the_operator_to_set() {
+    let gather = Duration::from_secs(60);
+    let certificates = Certificates::within(Bounds { names: 2, gather });
+    certificates.installed(true);
+    certificates.listed(&BTreeSet::new());
+    certificates.lead(true);
+    let now = Instant::now();
+    certificates.want(wanted(&["a.example.com", "b.example.com", "c.example.com"]), now);
+    assert_eq!(certificates.wakes(now, NOW), Some(now + gather));
+    assert_eq!(certificates.round(now + GATHERING, NOW), []);
+    let sizes = certificates.round(now + gather, NOW).into_iter().map(|action| match action.deed {
+        Deed::Create(body) => body["spec"]["dnsNames"].as_array().map(Vec::len),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(sizes.collect::<Vec<_>>(), [Some(2), Some(1)]);
 }
 
 #[test]

@@ -15,7 +15,6 @@ use tidegate_plan::{Hostname, ListenerId, ObjectName, RouteId, RouteKind};
 use tidegate_translate::{ISSUED_BY, Issuer, Resources, Translation, Wanted, Wants};
 
 use super::annotations::{self, Asked, IssuerRef, Together};
-use super::plan::MOST;
 use super::there::There;
 
 /// By which the Gateway's owner says that Tidegate itself makes certificates.
@@ -65,10 +64,10 @@ impl Target {
 
     /// Why names are put together the way they are, for people.
     #[must_use]
-    pub fn reason(&self) -> String {
+    pub fn reason(&self, most: usize) -> String {
         match self.asked.together {
-            Together::Listener => format!("all names of a Secret, {MOST} at most"),
-            Together::Namespace => format!("names of one namespace, {MOST} at most"),
+            Together::Listener => format!("all names of a Secret, {most} at most"),
+            Together::Namespace => format!("names of one namespace, {most} at most"),
             Together::Name => "one Certificate for each name".to_owned(),
         }
     }

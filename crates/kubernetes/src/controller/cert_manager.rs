@@ -24,7 +24,7 @@ impl Controller {
     /// Once for each thing, in the log and as an Event.
     fn tell_what_is_not_asked(&mut self, targets: &Targets) {
         let mut all: BTreeMap<ObjectKey, BTreeSet<String>> = BTreeMap::new();
-        if self.settings.cert_manager {
+        if self.settings.cert_manager.is_some() {
             for (key, notes) in &targets.notes {
                 all.entry(key.clone()).or_default().extend(notes.iter().cloned());
             }
@@ -34,7 +34,8 @@ impl Controller {
             }
         }
         for wants in self.translator.translation().wants.values() {
-            let notes = not_asked(wants, self.settings.cert_manager, self.settings.issuing.is_some());
+            let notes =
+                not_asked(wants, self.settings.cert_manager.is_some(), self.settings.issuing.is_some());
             if !notes.is_empty() {
                 all.entry(written_in(&wants.listener)).or_default().extend(notes);
             }
@@ -66,7 +67,7 @@ impl Controller {
             let wants = wants.get(&id);
             let names: Vec<&Hostname> =
                 wants.into_iter().flat_map(|wants| &wants.names).map(|wanted| &wanted.name).collect();
-            let told = self.cert_manager.told(&id, &names, self.settings.cert_manager);
+            let told = self.cert_manager.told(&id, &names, self.settings.cert_manager.is_some());
             if let Some((status, reason, mut message)) = told {
                 let left_out = wants.map(|wants| not_asked_for(wants)).unwrap_or_default();
                 if !left_out.is_empty() {

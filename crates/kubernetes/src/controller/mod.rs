@@ -84,8 +84,9 @@ pub async fn run(
         metrics: Arc::clone(&metrics),
     };
     tasks.spawn(keeper.run());
-    let cert_manager = certmanager::Certificates::default();
-    if settings.cert_manager {
+    let bounds = settings.cert_manager.unwrap_or_default();
+    let cert_manager = certmanager::Certificates::within(bounds);
+    if settings.cert_manager.is_some() {
         let keeper = certmanager::Keeper::new(&client, &cert_manager, &log, &events, &metrics);
         tasks.spawn(keeper.run());
     }

@@ -20,7 +20,7 @@ fn settings() -> Settings {
         image_pull_policy: Some("IfNotPresent".to_owned()),
         image_pull_secrets: Vec::new(),
         link: LinkAddress::Service("tidegate-link".to_owned()),
-        cert_manager: false,
+        cert_manager: None,
         link_listen: SocketAddr::from(([0, 0, 0, 0], 9443)),
         issuing: None,
     }

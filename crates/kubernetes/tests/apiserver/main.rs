@@ -62,7 +62,7 @@ impl Controller {
             image_pull_policy: None,
             image_pull_secrets: Vec::new(),
             link: LinkAddress::Address(link),
-            cert_manager: false,
+            cert_manager: None,
             link_listen: link,
             issuing,
         };

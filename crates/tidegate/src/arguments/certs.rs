@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use tidegate_certs::{Budgets, DEFAULT_ACCOUNT, Grouping, Issuer, LETS_ENCRYPT, Policies, Policy};
+use tidegate_kubernetes::certmanager::Bounds;
 use tidegate_plan::Hostname;
 
 use crate::arguments::TextFormat;
@@ -130,10 +131,10 @@ pub(crate) struct GroupingOptions {
     /// Which names share a certificate [default: namespace]
     #[arg(long, value_name = "WHICH")]
     certificate_per: Option<Together>,
-    /// Names in a certificate at most [default: 25 of ACME, 100 of the embedded CA]
+    /// Names in a certificate at most [default: 25 of ACME, else 100]
     #[arg(long, value_name = "N")]
     names_per_certificate: Option<usize>,
-    /// How long new names wait for others [default: 10s of ACME, 0s of the embedded CA]
+    /// How long new names wait for others [default: 10s of ACME, 0s of the embedded CA, 3s of cert-manager]
     #[arg(long, value_name = "TIME", value_parser = time)]
     gather_names: Option<Duration>,
     /// Orders for new names in a week, for each Gateway [default: 300]
@@ -177,7 +178,16 @@ impl GroupingOptions {
         }
     }
 
-    /// For each issuer, how it is asked.
+    /// How cert-manager is asked.
+    pub(crate) fn bounds(&self) -> Bounds {
+        let Bounds { names, gather } = Bounds::default();
+        Bounds {
+            names: self.names_per_certificate.unwrap_or(names).max(1),
+            gather: self.gather_names.unwrap_or(gather),
+        }
+    }
+
+    /// For each issuer of ours, how it is asked.
     pub(crate) fn policies(&self) -> Policies {
         let mut all =
             Policies::from([(Issuer::Embedded, Policy::embedded()), (Issuer::acme(), Policy::acme())]);

@@ -116,7 +116,7 @@ impl Controller {
             image: self.image.clone(),
             image_pull_policy: self.image_pull_policy.map(|policy| format!("{policy:?}")),
             image_pull_secrets: self.image_pull_secret.clone(),
-            cert_manager: self.cert_manager,
+            cert_manager: self.cert_manager.then(|| self.issuers.grouping.bounds()),
             link,
             link_listen: self.link,
             issuing: self.issuing()?,

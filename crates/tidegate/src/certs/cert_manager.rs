@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use tidegate_kubernetes::certmanager::{
-    GATHERING, NOT_ASKED, Plan, Planned, Target, Targets, There, plan, taken, targets,
+    Bounds, NOT_ASKED, Plan, Planned, Target, Targets, There, plan, taken, targets,
 };
 use tidegate_plan::{Hostname, ListenerId, ObjectName};
 use tidegate_translate::{Issuer, Resources, Translation, Wants};
@@ -17,6 +17,7 @@ const OF_THE_SHIM: &str = "cert-manager's gateway-shim makes it, which acts on l
 pub(crate) struct CertManager {
     targets: Targets,
     plan: Plan,
+    bounds: Bounds,
     /// Whether the controller asks it at all.
     is_asked: bool,
 }
@@ -27,11 +28,12 @@ impl CertManager {
         translation: &Translation,
         resources: &Resources,
         there: &There,
+        bounds: Bounds,
         is_asked: bool,
     ) -> Self {
         let targets = targets(translation, resources, there);
-        let plan = plan(&targets.all, there, &taken(resources), words::now());
-        Self { targets, plan, is_asked }
+        let plan = plan(&targets.all, there, &taken(resources), bounds.names, words::now());
+        Self { targets, plan, bounds, is_asked }
     }
 
     /// Those that a listener's names go into.
@@ -65,8 +67,10 @@ impl CertManager {
             paragraph(2, &format!("Certificate {name} of {issuer}, into Secret {name}: {}", names.join(", ")))
         });
         let together = self.target(&wants.listener).map(|target| {
-            let line =
-                format!("together: {}; new names wait {} s for others", target.reason(), GATHERING.as_secs());
+            let Bounds { names, gather } = self.bounds;
+            let wait =
+                (!gather.is_zero()).then(|| format!("; new names wait {} s for others", gather.as_secs()));
+            let line = format!("together: {}{}", target.reason(names), wait.unwrap_or_default());
             format!("  {}\n", styled(FAINT, line))
         });
         lines.chain(together).collect()
@@ -90,8 +94,8 @@ impl CertManager {
         json!({
             "asked": certificates,
             "whyNot": self.why_not(&wants.listener),
-            "together": target.map(Target::reason),
-            "gatherSeconds": target.map(|_| GATHERING.as_secs()),
+            "together": target.map(|target| target.reason(self.bounds.names)),
+            "gatherSeconds": target.map(|_| self.bounds.gather.as_secs()),
         })
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tidegate_api::{Object, ObjectKey};
 use tidegate_certs::{ChallengeKind, Demand, LETS_ENCRYPT, Policies};
-use tidegate_kubernetes::certmanager::There;
+use tidegate_kubernetes::certmanager::{Bounds, There};
 use tidegate_kubernetes::remote::{self, Leader, Objects};
 use tidegate_kubernetes::{ADMIN_PORT, Client, HEALTH_PORT};
 use tidegate_plan::ObjectName;
@@ -57,7 +57,13 @@ impl Ground {
             policies: options.grouping.policies(),
             directories: directories(&options.grouping, options.acme_directory.as_deref()),
             challenges: challenges(translation, Source::Folder),
-            cert_manager: CertManager::of(translation, meaning.resources(), &There::default(), true),
+            cert_manager: CertManager::of(
+                translation,
+                meaning.resources(),
+                &There::default(),
+                options.grouping.bounds(),
+                true,
+            ),
             there: There::default(),
             source: Source::Folder,
         })
@@ -146,7 +152,13 @@ pub(super) async fn of_gateway(
             },
         ),
         challenges: challenges(translation, Source::Cluster),
-        cert_manager: CertManager::of(translation, translator.resources(), &there, is_asked),
+        cert_manager: CertManager::of(
+            translation,
+            translator.resources(),
+            &there,
+            bounds(grouping, controller.as_ref()),
+            is_asked,
+        ),
         there,
         source: Source::Cluster,
     })
@@ -213,8 +225,16 @@ fn policies(grouping: &GroupingOptions, controller: Option<&Controller>) -> Poli
     policies
 }
 
+/// How the controller asks cert-manager.
+fn bounds(grouping: &GroupingOptions, controller: Option<&Controller>) -> Bounds {
+    controller
+        .map_or_else(|| grouping.bounds(), |controller| grouping.over(&controller.issuers.grouping).bounds())
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use clap::Parser;
     use tidegate_certs::{Grouping, Issuer};
 
@@ -255,6 +275,18 @@ mod tests {
         let asked = grouping("--certificate-per listener", Some(&controller));
         assert_eq!(asked, [(Issuer::acme(), Grouping::Listener)]);
         assert_eq!(grouping("", None).len(), 2, "nobody knows which it has");
+    }
+
+    #[test]
+    fn cert_manager_is_asked_within_the_same_bounds() {
+        let words = "controller --image=a --cert-manager --names-per-certificate=7 --gather-names=1m";
+        let controller = started(&[leader("ours", words)], CONTROLLER_NAME).expect("it is there");
+        let bounds = Bounds { names: 7, gather: Duration::from_secs(60) };
+        assert_eq!(controller.settings().expect("settings").cert_manager, Some(bounds));
+        assert_eq!(super::bounds(&options("").grouping, Some(&controller)), bounds);
+        let asked = super::bounds(&options("--names-per-certificate 2").grouping, Some(&controller));
+        assert_eq!(asked, Bounds { names: 2, ..bounds });
+        assert_eq!(super::bounds(&options("").grouping, None), Bounds::default());
     }
 
     #[test]

@@ -15,6 +15,16 @@ pub(super) struct Kept {
     pub(super) ledgers: Vec<Ledger>,
 }
 
+impl Kept {
+    /// What CAs said of renewals is among what is remembered.
+    pub(super) fn new(mut certificates: Vec<Certificate>, ledgers: Vec<Ledger>) -> Self {
+        for Certificate { held, .. } in &mut certificates {
+            held.suggestion = ledgers.iter().find_map(|ledger| ledger.suggestion(held));
+        }
+        Self { certificates, ledgers }
+    }
+}
+
 pub(super) fn of_folder(state: &Path, terminal: &mut Terminal) -> Result<Kept, Error> {
     let failed = |error: StoreError| Error::Start(error.to_string());
     let store = FolderStore::look(state).map_err(failed)?;
@@ -27,7 +37,7 @@ pub(super) fn of_folder(state: &Path, terminal: &mut Terminal) -> Result<Kept, E
     }
     let ledgers = store.documents(Shelf::Ledger).map_err(failed)?;
     let ledgers = ledgers.iter().filter_map(|document| serde_json::from_slice(&document.content).ok());
-    Ok(Kept { certificates, ledgers: ledgers.collect() })
+    Ok(Kept::new(certificates, ledgers.collect()))
 }
 
 /// Those of one namespace, or of all, and what one controller remembers, or all do. What failed is the controller's to
@@ -43,5 +53,5 @@ pub(super) async fn of_cluster(
         terminal.warning(&format!("what failed is not known here: {error}"));
         Vec::new()
     });
-    Ok(Kept { certificates, ledgers })
+    Ok(Kept::new(certificates, ledgers))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use tidegate_certs::{Certificate, Ledger};
+use tidegate_certs::{Certificate, Ledger, Timing};
 use tidegate_kubernetes::certmanager::{Listed, There};
 use tidegate_kubernetes::remote::{self, Objects};
 use tidegate_plan::{Hostname, ObjectName};
@@ -58,19 +58,23 @@ struct Row {
     not_before: Option<i64>,
     not_after: Option<i64>,
     renew_at: Option<i64>,
+    /// `None` where it is cert-manager's to say.
+    timing: Option<Timing>,
     usable: bool,
     wrong: Option<String>,
 }
 
 impl Row {
     fn of(Certificate { held, .. }: &Certificate) -> Self {
+        let (renew_at, timing) = held.renewal();
         Self {
             secret: held.secret.clone(),
             issuer: held.issuer.to_string(),
             names: held.names.clone(),
             not_before: Some(held.not_before),
             not_after: Some(held.not_after),
-            renew_at: Some(held.renew_at()),
+            renew_at: Some(renew_at),
+            timing: Some(timing),
             usable: held.usable,
             wrong: (!held.usable).then(|| "the key does not belong to the certificate".to_owned()),
         }
@@ -84,6 +88,7 @@ impl Row {
             not_before: listed.not_before,
             not_after: listed.not_after,
             renew_at: listed.renewal,
+            timing: None,
             usable: listed.not_after.is_some(),
             wrong: listed.wrong,
         }
@@ -145,7 +150,10 @@ impl Found {
                 row.secret.to_string().into(),
                 row.issuer.clone().into(),
                 until,
-                time(row.renew_at).into(),
+                match row.timing {
+                    Some(timing) => format!("{} ({})", time(row.renew_at), words::timing(timing)).into(),
+                    None => time(row.renew_at).into(),
+                },
                 words::some_of(&row.names, 5).into(),
             ];
             table.row(cells, row.wrong.iter().cloned().collect());
@@ -175,6 +183,7 @@ impl Found {
                 "notBefore": row.not_before.map(words::time),
                 "notAfter": row.not_after.map(words::time),
                 "renewAt": row.renew_at.map(words::time),
+                "renewBy": row.timing,
                 "usable": row.usable,
                 "message": row.wrong,
             })
@@ -238,6 +247,36 @@ mod tests {
     use tidegate_translate::{Issuer, Wanted};
 
     use super::*;
+
+    #[test]
+    fn what_renewals_go_by_is_told() {
+        let held = |name: &str| tidegate_certs::Held {
+            secret: ObjectName::new("shop", name),
+            target: ObjectName::new("shop", name),
+            issuer: tidegate_certs::Issuer::acme(),
+            names: vec![Hostname::parse("a.example.com").unwrap()],
+            not_before: 1_800_000_000,
+            not_after: 1_807_776_000,
+            serial: "01".to_owned(),
+            suggestion: None,
+            usable: true,
+        };
+        let certificate =
+            |name: &str| Certificate { held: held(name), chain: String::new(), key: String::new() };
+        let window = r#"{"serial": "01", "start": 1801000000, "end": 1801000000}"#;
+        let ledger = format!(r#"{{"windows": [[{{"namespace": "shop", "name": "said"}}, {window}]]}}"#);
+        let ledger: Ledger = serde_json::from_str(&ledger).unwrap();
+        let kept = Kept::new(vec![certificate("said"), certificate("silent")], vec![ledger]);
+        let found = Found::all(&kept, &There::default());
+        let json = found.json();
+        let of =
+            |index: usize| (&json["certificates"][index]["renewAt"], &json["certificates"][index]["renewBy"]);
+        assert_eq!(of(0), (&words::time(1_801_000_000).into(), &"ari".into()));
+        assert_eq!(of(1).1, "age");
+        let text = found.text();
+        assert!(text.contains(&format!("{} (ARI)", words::time(1_801_000_000))), "{text}");
+        assert!(text.contains("(2/3 of life)"), "{text}");
+    }
 
     #[test]
     fn of_a_gateway_only_what_concerns_it_is_told() {

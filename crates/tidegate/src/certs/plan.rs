@@ -140,11 +140,13 @@ impl Plan<'_> {
             text.push_str(&paragraph(2, &line));
         }
         for held in self.held(secret) {
+            let (renewed, timing) = held.renewal();
             let line = format!(
-                "{} is there until {}, renewed at {}: {}",
+                "{} is there until {}, renewed at {} ({}): {}",
                 secret_in_words(&held.secret),
                 words::time(held.not_after),
-                words::time(held.renew_at()),
+                words::time(renewed),
+                words::timing(timing),
                 words::all_of(&held.names)
             );
             text.push_str(&paragraph(2, &line));
@@ -222,11 +224,13 @@ const fn named(kind: ChallengeKind) -> &'static str {
 }
 
 fn held(held: &Held) -> Value {
+    let (renewed, timing) = held.renewal();
     json!({
         "secret": held.secret,
         "names": held.names,
         "notAfter": words::time(held.not_after),
-        "renewAt": words::time(held.renew_at()),
+        "renewAt": words::time(renewed),
+        "renewBy": timing,
     })
 }
 

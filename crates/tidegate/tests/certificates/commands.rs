@@ -116,6 +116,9 @@ fn plan_tells_the_certificates_that_cert_manager_would_be_asked_for() {
     assert!(words.contains(certificate), "{text}");
     assert!(words.contains("cert-manager's gateway-shim makes it"), "{text}");
     assert!(words.contains("together: names of one namespace, 100 at most; new names wait 3 s"), "{text}");
+    let told = certs(&["plan", example, "--names-per-certificate=2", "--gather-names=1m"]);
+    let text = String::from_utf8(told.stdout).unwrap();
+    assert!(text.contains("together: names of one namespace, 2 at most; new names wait 60 s"), "{text}");
 
     // On one machine there is no cert-manager: who else is named makes them.
     let text = String::from_utf8(certs(&["plan", example, "--certs=embedded"]).stdout).unwrap();

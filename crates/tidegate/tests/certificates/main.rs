@@ -191,6 +191,7 @@ fn a_route_that_is_added_is_served_and_a_restart_asks_for_nothing_again() {
     let plan = ["plan", folder_text.to_str().unwrap(), "--certs=embedded", "--state", state_text];
     let (code, plan) = certs(&plan);
     assert!(code == Some(0) && plan.contains("Secret default/web is there until"), "{plan}");
+    assert!(plan.split_whitespace().collect::<Vec<_>>().join(" ").contains("(2/3 of life): "), "{plan}");
 
     // A second process is refused, and the first is not disturbed.
     let run = ["run", tidegate.folder().to_str().unwrap(), "--admin=127.0.0.1:0"].map(str::to_owned);

@@ -23,7 +23,7 @@ fn a_renewal_that_fails_is_told_until_it_is_done() {
     let order = book.decide(again, &demand, &policies).start.remove(0);
     book.begin(&order, &demand, &policies, again);
     assert!(book.decide(again, &demand, &policies).late.contains_key(&key("b.example.com")));
-    book.issued(&order.secret, certificate(&order, again));
+    book.issued(&order.secret, certificate(&order, again), again);
     serve(&mut book, again, &demand, &policies);
     assert!(book.decide(again, &demand, &policies).late.is_empty());
 }
@@ -62,7 +62,7 @@ fn with_a_bad_name(book: &mut Book, now: Seconds, demand: &Demand, policies: &Po
             if order.names.contains(&host(bad)) {
                 book.failed(&order, &Failure::Order("malformed".to_owned()), now);
             } else {
-                book.issued(&order.secret.clone(), certificate(&order, now));
+                book.issued(&order.secret.clone(), certificate(&order, now), now);
             }
         }
     }
@@ -121,4 +121,12 @@ fn what_a_ca_said_of_renewal_holds_when_it_says_nothing_more() {
     let held = &book.held()[&secret("tls")];
     assert_eq!(held.renew_at(), at);
     assert!(book.to_look_at(START + 2 * HOUR).is_empty() && book.to_look_at(START + DAY).len() == 1);
+    // Who starts again knows it, and asks at once whether it still holds; of another certificate it says nothing.
+    let kept = || serde_json::from_slice(&book.ledger().within(usize::MAX)).unwrap();
+    let again = Book::new([Held { suggestion: None, ..held.clone() }], [], kept());
+    assert_eq!(again.held()[&secret("tls")].renewal(), (at, Timing::Ari));
+    assert_eq!(again.to_look_at(START + 2 * HOUR).len(), 1);
+    let other = Held { suggestion: None, serial: "other".to_owned(), ..held.clone() };
+    let other = Book::new([other], [], kept());
+    assert_eq!(other.held()[&secret("tls")].renewal().1, Timing::Age);
 }
