@@ -82,4 +82,8 @@ impl<const MIN: usize, const MAX: usize> Read for Text<MIN, MAX> {
         }
         value
     }
+
+    fn placeholder() -> Self {
+        Self("".into())
+    }
 }

@@ -109,7 +109,8 @@ mod tests {
             {
                 let source = fs::read_to_string(&path).expect("a source is text");
                 for part in source.split("rules: [").skip(1) {
-                    let names = part.split(']').next().unwrap_or_default().split(',').map(str::trim);
+                    let without_paths: String = part.split(['(', ')']).step_by(2).collect();
+                    let names = without_paths.split(']').next().unwrap_or_default().split(',').map(str::trim);
                     rules.extend(names.filter(|name| !name.is_empty()).map(str::to_owned));
                 }
             }

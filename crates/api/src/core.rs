@@ -10,7 +10,6 @@ mod service;
 use crate::kind::{Resource, Spec};
 use crate::meta::NameForm;
 use crate::read::{Place, record};
-use crate::tree::Node;
 
 pub use data::{Base64, ConfigMap, ConfigMapSpec, FILES_ANNOTATION, Secret, SecretSpec};
 pub use endpoint_slice::{
@@ -41,7 +40,8 @@ impl Spec for ClusterTrustBundleSpec {
     const NAME: NameForm = NameForm::AfterSigner;
 
     fn check(object: &Resource<Self>, place: &mut Place<'_>) {
-        place.rule("trust_bundle_is_named_after_its_signer", |place| {
+        let looks_at = ["metadata.name", "spec.signerName"];
+        place.rule("trust_bundle_is_named_after_its_signer", &looks_at, |place| {
             trust_bundle_is_named_after_its_signer(object, place);
         });
     }
@@ -58,7 +58,7 @@ record! {
         pub signer_name: Option<String> = "signerName",
         pub trust_bundle: String = "trustBundle",
     }
-    rules: [trust_bundle_holds_certificates_only]
+    rules: [trust_bundle_holds_certificates_only("trustBundle")]
 }
 
 impl ClusterTrustBundleSpec {
@@ -105,9 +105,4 @@ fn trust_bundle_holds_certificates_only(bundle: &ClusterTrustBundleSpec, place: 
         }
         None => {}
     }
-}
-
-/// The written annotation, for rules about parts that look at it.
-fn annotation<'n>(object: &'n Node, key: &str) -> Option<&'n str> {
-    object.get("metadata")?.get("annotations")?.get(key)?.as_str()
 }

@@ -63,10 +63,10 @@ record! {
         pub default_scope: Scope = "defaultScope" or Scope::None,
     }
     rules: [
-        listener_names_are_unique,
-        listeners_are_distinct,
-        only_http_listeners_have_filters,
-        addresses_are_distinct,
+        listener_names_are_unique("listeners[].name"),
+        listeners_are_distinct("listeners[].port", "listeners[].protocol", "listeners[].hostname"),
+        only_http_listeners_have_filters("listeners[].protocol"),
+        addresses_are_distinct("addresses[].type", "addresses[].value"),
     ]
 }
 
@@ -109,7 +109,11 @@ record! {
         /// Empty: as the implementation does it.
         pub routability: Text<0, 253> = "routability" or Text::default(),
     }
-    rules: [ip_address_is_one, hostname_address_is_a_hostname, routability_is_known_or_prefixed]
+    rules: [
+        ip_address_is_one("type", "value"),
+        hostname_address_is_a_hostname("type", "value"),
+        routability_is_known_or_prefixed("routability"),
+    ]
 }
 
 fn ip_address_is_one(address: &GatewayAddress, place: &mut Place<'_>) {
@@ -155,7 +159,7 @@ record! {
         pub annotations: Entries<AnnotationValue, 16> = "annotations",
         pub parameters_ref: Option<LocalObjectReference> = "parametersRef",
     }
-    rules: [infrastructure_label_keys, infrastructure_annotation_keys]
+    rules: [infrastructure_label_keys("labels?"), infrastructure_annotation_keys("annotations?")]
 }
 
 fn infrastructure_label_keys(infrastructure: &Infrastructure, place: &mut Place<'_>) {
@@ -187,7 +191,7 @@ record! {
         pub from: FromListenerNamespaces = "from" or FromListenerNamespaces::None,
         pub selector: Option<LabelSelector> = "selector",
     }
-    rules: [listener_selector_goes_with_from_selector]
+    rules: [listener_selector_goes_with_from_selector("from")]
 }
 
 /// The CRDs let both pass, so that it is not an error.
@@ -226,7 +230,7 @@ record! {
         pub default: TlsConfig = "default",
         pub per_port: List<TlsPortConfig, 0, 64> = "perPort",
     }
-    rules: [frontend_ports_are_unique]
+    rules: [frontend_ports_are_unique("perPort[].port")]
 }
 
 fn frontend_ports_are_unique(tls: &FrontendTls, place: &mut Place<'_>) {
@@ -257,7 +261,7 @@ record! {
         pub ca_certificate_refs: List<ObjectReference, 1, 16> = "caCertificateRefs",
         pub mode: FrontendValidationMode = "mode" or FrontendValidationMode::AllowValidOnly,
     }
-    rules: [trust_bundle_reference_has_no_namespace]
+    rules: [trust_bundle_reference_has_no_namespace("caCertificateRefs[].group", "caCertificateRefs[].kind")]
 }
 
 fn trust_bundle_reference_has_no_namespace(validation: &FrontendValidation, place: &mut Place<'_>) {
@@ -285,7 +289,11 @@ record! {
         pub parent_ref: ParentGatewayReference = "parentRef",
         pub listeners: List<Listener, 1, 64> = "listeners",
     }
-    rules: [listener_names_are_unique, listeners_are_distinct, filters_without_requests_are_idle]
+    rules: [
+        listener_names_are_unique("listeners[].name"),
+        listeners_are_distinct("listeners[].port", "listeners[].protocol", "listeners[].hostname"),
+        filters_without_requests_are_idle("listeners[].protocol"),
+    ]
 }
 
 impl ListenerSetSpec {

@@ -27,7 +27,7 @@ record! {
         pub hostnames: List<Hostname, 0, 16> = "hostnames",
         pub rules: List<GrpcRule, 0, 16> = "rules",
     }
-    rules: [rule_names_are_unique, grpc_matches_are_at_most_128]
+    rules: [rule_names_are_unique("rules[].name"), grpc_matches_are_at_most_128("rules[].matches?")]
 }
 
 record! {
@@ -39,7 +39,7 @@ record! {
         pub backend_refs: List<GrpcBackendRef, 0, 16> = "backendRefs",
         pub session_persistence: Option<SessionPersistence> = "sessionPersistence",
     }
-    rules: [filters_are_not_repeated]
+    rules: [filters_are_not_repeated("filters[].type")]
 }
 
 record! {
@@ -48,7 +48,7 @@ record! {
         pub weight: Weight = "weight" or default_weight(),
         pub filters: List<GrpcFilter, 0, 16> = "filters",
     }
-    rules: [filters_are_not_repeated]
+    rules: [filters_are_not_repeated("filters[].type")]
 }
 
 record! {
@@ -56,7 +56,10 @@ record! {
         pub method: Option<GrpcMethodMatch> = "method",
         pub headers: List<HttpValueMatch, 0, 16> = "headers",
     }
-    rules: [grpc_matched_headers_are_unique, grpc_matched_headers_differ_in_more_than_case]
+    rules: [
+        grpc_matched_headers_are_unique("headers[].name"),
+        grpc_matched_headers_differ_in_more_than_case("headers[].name"),
+    ]
 }
 
 record! {
@@ -65,7 +68,11 @@ record! {
         pub service: Option<Text<0, 1024>> = "service",
         pub method: Option<Text<0, 1024>> = "method",
     }
-    rules: [method_match_names_service_or_method, exact_service_is_a_name, exact_method_is_a_name]
+    rules: [
+        method_match_names_service_or_method(),
+        exact_service_is_a_name("type", "service"),
+        exact_method_is_a_name("type", "method"),
+    ]
 }
 
 impl Ruled for GrpcRouteSpec {

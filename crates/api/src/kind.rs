@@ -175,7 +175,7 @@ impl Object {
 pub struct Reading {
     /// The object, where it is right; also where there are warnings.
     pub object: Option<Object>,
-    /// What could be read of an object that is wrong, to look for more that is wrong with it and for nothing else.
+    /// An object that is wrong and could be read to the end, to look for more that is wrong with it and for nothing else.
     pub draft: Option<Object>,
     /// Which object it is, also where it is wrong, as far as it can be told.
     pub key: Option<ObjectKey>,
@@ -215,9 +215,10 @@ pub fn read_object(node: &Node) -> Reading {
         });
         None
     };
+    let whole = at.is_whole();
     let problems = at.into_problems();
     let broken = problems.iter().any(|problem| problem.severity == Severity::Error);
-    let (object, draft) = if broken { (None, object) } else { (object, None) };
+    let (object, draft) = if broken { (None, object.filter(|_| whole)) } else { (object, None) };
     Reading { object, draft, key: Some(key), problems }
 }
 
@@ -230,9 +231,9 @@ fn read_resource<S: Spec>(node: &Node, at: &mut At) -> Option<Resource<S>> {
             at.unknown(fields, &[&["apiVersion", "kind", "metadata", "status", field]]);
             at.field(node, field, None)
         }
-        None => S::read(node, at),
+        None => S::read(node, at)?,
     };
-    let object = Resource { meta: meta?, spec: spec? };
+    let object = Resource { meta: meta?, spec };
     S::check(&object, &mut Place::new(at, node));
     Some(object)
 }

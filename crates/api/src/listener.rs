@@ -21,10 +21,10 @@ record! {
         pub filters: Option<ListenerFilters> = "filters",
     }
     rules: [
-        plain_listener_has_no_tls,
-        https_listener_terminates,
-        tls_listener_says_tls,
-        tcp_and_udp_listeners_have_no_hostname,
+        plain_listener_has_no_tls("protocol"),
+        https_listener_terminates("protocol", "tls.mode"),
+        tls_listener_says_tls("protocol"),
+        tcp_and_udp_listeners_have_no_hostname("protocol"),
     ]
 }
 
@@ -128,7 +128,10 @@ record! {
         pub certificate_refs: List<SecretReference, 0, 64> = "certificateRefs",
         pub options: Entries<AnnotationValue, 16> = "options",
     }
-    rules: [termination_has_certificates_or_options, tls_option_keys_are_qualified_names]
+    rules: [
+        termination_has_certificates_or_options("mode", "certificateRefs?", "options?"),
+        tls_option_keys_are_qualified_names("options?"),
+    ]
 }
 
 fn termination_has_certificates_or_options(tls: &ListenerTls, place: &mut Place<'_>) {
@@ -174,7 +177,7 @@ record! {
         pub from: FromNamespaces = "from" or FromNamespaces::Same,
         pub selector: Option<LabelSelector> = "selector",
     }
-    rules: [route_selector_goes_with_from_selector]
+    rules: [route_selector_goes_with_from_selector("from")]
 }
 
 /// The CRDs let both pass, so that it is not an error.
@@ -227,7 +230,7 @@ record! {
         pub external_auth: Option<ExternalAuth> = "externalAuth",
         pub extension_ref: Option<LocalObjectReference> = "extensionRef",
     }
-    rules: [listener_filter_has_what_its_type_says]
+    rules: [listener_filter_has_what_its_type_says("type")]
 }
 
 fn listener_filter_has_what_its_type_says(filter: &ListenerFilter, place: &mut Place<'_>) {

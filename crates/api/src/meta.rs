@@ -89,26 +89,26 @@ pub enum NameForm {
 
 /// Declares the rules of metadata in the order in which they are asked.
 macro_rules! rules {
-    ($($rule:ident),* $(,)?) => {
+    ($($rule:ident($($looks_at:literal),+)),* $(,)?) => {
         impl Meta {
             /// The rules that hold for the metadata of every object.
             pub const RULES: &'static [&'static str] = &[$(stringify!($rule)),*];
         }
 
         fn check(meta: &Written, node: &Node, at: &mut At) {
-            $( at.rule(stringify!($rule), node, meta, $rule); )*
+            $( Place::new(at, node).rule(stringify!($rule), &[$($looks_at),+], |place| $rule(meta, place)); )*
         }
     };
 }
 
 rules![
-    name_has_the_form_of_its_kind,
-    namespace_is_a_label,
-    cluster_scoped_object_has_no_namespace,
-    label_keys_are_qualified_names,
-    label_values_are_short_words,
-    annotation_keys_are_qualified_names,
-    annotations_fit_in_256_kib,
+    name_has_the_form_of_its_kind("name"),
+    namespace_is_a_label("namespace"),
+    cluster_scoped_object_has_no_namespace("namespace"),
+    label_keys_are_qualified_names("labels?"),
+    label_values_are_short_words("labels"),
+    annotation_keys_are_qualified_names("annotations?"),
+    annotations_fit_in_256_kib("annotations"),
 ];
 
 /// Metadata as it was read, with what its rules have to know about the kind.
@@ -140,20 +140,20 @@ pub(crate) fn read_meta(object: &Node, namespaced: bool, form: NameForm, at: &mu
             at.wrong("required", node.nearest("generateName"), message, "write `name:`");
             return None;
         }
-        let name: Option<String> = at.field(node, "name", None);
-        let namespace: Option<String> = at.field(node, "namespace", Some("default".to_owned()));
+        let name: String = at.field(node, "name", None);
+        let namespace: String = at.field(node, "namespace", Some("default".to_owned()));
         let labels = at.field(node, "labels", None);
         let annotations = at.field(node, "annotations", None);
         let generation = at.field(node, "generation", Some(1));
-        let created = at.field(node, "creationTimestamp", Some(Timestamp(0)));
+        let Timestamp(created) = at.field(node, "creationTimestamp", Some(Timestamp(0)));
         let written = Written {
             meta: Meta {
-                namespace: namespace?.into(),
-                name: name?.into(),
-                labels: labels?,
-                annotations: annotations?,
-                generation: generation?,
-                created: created?.0,
+                namespace: namespace.into(),
+                name: name.into(),
+                labels,
+                annotations,
+                generation,
+                created,
                 uid: node.get("uid").and_then(Node::as_str).unwrap_or_default().to_owned(),
                 deleting: node.get("deletionTimestamp").is_some_and(|node| node.value != Value::Null),
             },
@@ -262,6 +262,10 @@ impl Read for Timestamp {
             );
         }
         time.map(Self)
+    }
+
+    fn placeholder() -> Self {
+        Self(0)
     }
 }
 

@@ -39,7 +39,7 @@ record! {
         pub bounds: Option<BoundParameters> = "bounds",
         pub certificates: Option<CertificateParameters> = "certificates",
     }
-    rules: [autoscaling_needs_a_deployment, replicas_are_said_once]
+    rules: [autoscaling_needs_a_deployment("workload.kind"), replicas_are_said_once("workload?")]
 }
 
 /// An hour: nobody waits longer for a Pod to end.

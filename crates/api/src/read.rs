@@ -2,6 +2,7 @@
 //! reading goes on.
 
 mod collections;
+mod looks;
 mod spelling;
 mod values;
 
@@ -12,13 +13,18 @@ use crate::tree::{Key, Node, Span, Value};
 
 pub(crate) use collections::step;
 pub use collections::{Entries, List, Map};
+use looks::{below, sees};
 pub(crate) use spelling::nearest;
 pub use values::Whole;
 pub(crate) use values::{not_a_word, text};
 
-/// A type that can be read from a node. `None` means that a problem has been noted.
+/// A type that can be read from a node.
 pub trait Read: Sized {
+    /// `None` means that a problem has been noted.
     fn read(node: &Node, at: &mut At) -> Option<Self>;
+
+    /// Any value at all, for a field that could not be read. No rule that looks at the field sees it.
+    fn placeholder() -> Self;
 
     /// The value where the field is not written; `None` makes the field required.
     fn absent() -> Option<Self> {
@@ -37,8 +43,10 @@ pub struct At {
     path: String,
     rule: &'static str,
     problems: Vec<Problem>,
-    /// Where something stands in for a value that is wrong.
+    /// Where something near to what was written stands in for it.
     stand_ins: Vec<String>,
+    /// Where a placeholder is, because nothing could be made of what was written, or nothing was.
+    unread: Vec<String>,
 }
 
 impl At {
@@ -50,6 +58,11 @@ impl At {
     #[must_use]
     pub fn into_problems(self) -> Vec<Problem> {
         self.problems
+    }
+
+    /// Whether there is no placeholder in what was read.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.unread.is_empty()
     }
 
     /// Whether the object is written in the version that has all the rules. In an older one, what breaks
@@ -131,19 +144,29 @@ impl At {
     }
 
     /// Reads one field of the map `node`.
-    pub fn field<T: Read>(&mut self, node: &Node, name: &str, default: Option<T>) -> Option<T> {
+    pub fn field<T: Read>(&mut self, node: &Node, name: &str, default: Option<T>) -> T {
         match node.get(name).filter(|value| value.value != Value::Null) {
-            Some(value) => self.within(name, |at| T::read(value, at)),
-            None => default.or_else(T::absent).or_else(|| {
+            Some(value) => self.part(name, value),
+            None => default.or_else(T::absent).unwrap_or_else(|| {
                 self.wrong(
                     "required",
                     node,
                     format!("the field `{name}` is missing"),
                     format!("write `{name}: ...`"),
                 );
-                None
+                self.within(name, Self::unread)
             }),
         }
+    }
+
+    /// Reads `node`, one step further in: a field, an item of a list, an entry of a map.
+    pub(crate) fn part<T: Read>(&mut self, step: &str, node: &Node) -> T {
+        self.within(step, |at| T::read(node, at).unwrap_or_else(|| at.unread()))
+    }
+
+    fn unread<T: Read>(&mut self) -> T {
+        self.unread.push(self.path.clone());
+        T::placeholder()
     }
 
     /// Notes each field that is not among `known`.
@@ -167,9 +190,12 @@ impl At {
         }
     }
 
-    /// Lets a named rule look at what was read; what it notes carries its name.
-    pub fn rule<T>(&mut self, name: &'static str, node: &Node, value: &T, rule: fn(&T, &mut Place<'_>)) {
-        Place::new(self, node).rule(name, |place| rule(value, place));
+    /// Whether a rule that looks at these paths from here would see a placeholder, or a field that is wrong by itself.
+    fn hides(&self, looks_at: &[&str]) -> bool {
+        let mut unread = self.unread.iter().filter_map(|path| below(&self.path, path));
+        let mut wrong = self.stand_ins.iter().filter_map(|path| below(&self.path, path));
+        unread.any(|unread| looks_at.iter().any(|path| sees(path, unread)))
+            || wrong.any(|wrong| looks_at.contains(&wrong))
     }
 }
 
@@ -185,8 +211,11 @@ impl<'a> Place<'a> {
         Self { at, node }
     }
 
-    /// What `rule` notes carries this name.
-    pub(crate) fn rule(&mut self, name: &'static str, rule: impl FnOnce(&mut Self)) {
+    /// Asks a rule that looks at these paths, unless one of them could not be read. What it notes carries its name.
+    pub(crate) fn rule(&mut self, name: &'static str, looks_at: &[&str], rule: impl FnOnce(&mut Self)) {
+        if self.at.hides(looks_at) {
+            return;
+        }
         let before = std::mem::replace(&mut self.at.rule, name);
         rule(self);
         self.at.rule = before;
@@ -248,6 +277,11 @@ impl<'a> Place<'a> {
 /// A field is `name: Type = "jsonName"`, with `or default` where leaving it out means something. Whether a
 /// field without one may be left out is up to its type: `Option`, `Vec` and maps may. `flatten` takes the
 /// fields of another record out of the same map. `others` are fields that exist and are not asked for here.
+///
+/// A rule names what it looks at, as paths in JSON: `"tls.mode"`, `"filters[].type"` for that of every item. Where one
+/// of them could not be read the rule is not asked. With a `?` at the end (`"rules?"`) it only looks at how many items or
+/// which keys there are, and what is below may be wrong. Whether an optional field is written is always known and is
+/// not named. A rule without a list looks at everything.
 macro_rules! record {
     (
         $(#[$doc:meta])*
@@ -255,7 +289,7 @@ macro_rules! record {
             $( flatten pub $flat:ident : $flat_type:ty, )*
             $( $(#[$field_doc:meta])* pub $field:ident : $type:ty = $json:literal $(or $default:expr)? ),* $(,)?
         }
-        $(rules: [$($rule:ident),* $(,)?])?
+        $(rules: [$($rule:ident $(($($looks_at:literal),* $(,)?))?),* $(,)?])?
         $(others: [$($other:literal),* $(,)?])?
     ) => {
         $(#[$doc])*
@@ -273,12 +307,16 @@ macro_rules! record {
 
             /// Reads its fields out of a map that may have others too.
             #[allow(unused_variables, reason = "a record without fields looks at nothing")]
-            pub(crate) fn read_part(node: &$crate::tree::Node, at: &mut $crate::read::At) -> Option<Self> {
-                $( let $flat = <$flat_type>::read_part(node, at); )*
-                $( let $field: Option<$type> = at.field(node, $json, $crate::read::record!(@default $($default)?)); )*
-                let value = Self { $( $flat: $flat?, )* $( $field: $field?, )* };
-                $( $( at.rule(stringify!($rule), node, &value, $rule); )* )?
-                Some(value)
+            pub(crate) fn read_part(node: &$crate::tree::Node, at: &mut $crate::read::At) -> Self {
+                let value = Self {
+                    $( $flat: <$flat_type>::read_part(node, at), )*
+                    $( $field: at.field(node, $json, $crate::read::record!(@default $($default)?)), )*
+                };
+                $( $(
+                    let looks_at: &[&str] = $crate::read::record!(@looks_at $(($($looks_at),*))?);
+                    $crate::read::Place::new(at, node).rule(stringify!($rule), looks_at, |place| $rule(&value, place));
+                )* )?
+                value
             }
         }
 
@@ -287,7 +325,14 @@ macro_rules! record {
                 let fields = at.fields(node)?;
                 let value = Self::read_part(node, at);
                 at.unknown(fields, &[Self::FIELDS $(, <$flat_type>::FIELDS)* $(, &[$($other),*])?]);
-                value
+                Some(value)
+            }
+
+            fn placeholder() -> Self {
+                Self {
+                    $( $flat: <$flat_type as $crate::read::Read>::placeholder(), )*
+                    $( $field: <$type as $crate::read::Read>::placeholder(), )*
+                }
             }
 
             fn rules(names: &mut std::collections::BTreeSet<&'static str>) {
@@ -299,6 +344,8 @@ macro_rules! record {
     };
     (@default $default:expr) => { Some($default) };
     (@default) => { None };
+    (@looks_at ($($path:literal),*)) => { &[$($path),*] };
+    (@looks_at) => { &[""] };
 }
 pub(crate) use record;
 
@@ -336,6 +383,10 @@ macro_rules! words {
                         None
                     }
                 }
+            }
+
+            fn placeholder() -> Self {
+                [$(Self::$variant),*][0]
             }
         }
     };

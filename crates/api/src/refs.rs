@@ -49,7 +49,7 @@ record! {
         pub name: ObjectName = "name",
         pub port: Option<Port> = "port",
     }
-    rules: [service_has_port, xbackend_has_no_port]
+    rules: [service_has_port("group", "kind"), xbackend_has_no_port("group", "kind")]
 }
 
 fn service_has_port(backend: &BackendObjectReference, place: &mut Place<'_>) {

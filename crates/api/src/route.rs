@@ -39,7 +39,7 @@ record! {
         pub parent_refs: List<ParentReference, 0, 32> = "parentRefs",
         pub use_default_gateways: Scope = "useDefaultGateways" or Scope::None,
     }
-    rules: [references_are_distinct, references_to_one_object_all_name_a_part]
+    rules: [references_are_distinct("parentRefs"), references_to_one_object_all_name_a_part("parentRefs")]
 }
 
 impl Pointing for Parents {
@@ -72,7 +72,11 @@ record! {
         /// One in v1 and v1alpha3; v1alpha2 may have more.
         pub rules: List<StreamRule, 1, 16> = "rules",
     }
-    rules: [tls_route_has_hostnames, stream_route_has_one_rule, rule_names_are_unique]
+    rules: [
+        tls_route_has_hostnames("hostnames?"),
+        stream_route_has_one_rule("rules?"),
+        rule_names_are_unique("rules[].name"),
+    ]
 }
 
 record! {
@@ -81,7 +85,7 @@ record! {
         /// One in v1; v1alpha2 may have more.
         pub rules: List<StreamRule, 1, 16> = "rules",
     }
-    rules: [stream_route_has_one_rule, rule_names_are_unique]
+    rules: [stream_route_has_one_rule("rules?"), rule_names_are_unique("rules[].name")]
 }
 
 record! {
@@ -90,7 +94,7 @@ record! {
         /// One in v1; v1alpha2 may have more.
         pub rules: List<StreamRule, 1, 16> = "rules",
     }
-    rules: [stream_route_has_one_rule, rule_names_are_unique]
+    rules: [stream_route_has_one_rule("rules?"), rule_names_are_unique("rules[].name")]
 }
 
 record! {

@@ -75,6 +75,10 @@ macro_rules! texts {
                 }
                 at.stand_in(Self(text.into()))
             }
+
+            fn placeholder() -> Self {
+                Self("".into())
+            }
         }
     )*};
 }
@@ -121,10 +125,10 @@ fn too_long(node: &Node, at: &mut At, text: &str, what: &str, max: usize, hint: 
 /// 1 to 65535.
 pub type Port = Whole<1, 65535>;
 
-/// The port as the network has it.
+/// The port as the network has it. Only in an object that is refused can it be another.
 #[must_use]
 pub fn port_number(port: Port) -> u16 {
-    u16::try_from(port.get()).expect("a port is at most 65535")
+    u16::try_from(port.get()).unwrap_or_default()
 }
 
 /// A length of time such as `1h30m`, `500ms`, `0s`.
@@ -178,6 +182,10 @@ impl Read for Duration {
         }
         duration
     }
+
+    fn placeholder() -> Self {
+        Self(std::time::Duration::ZERO)
+    }
 }
 
 /// A hostname, wildcards allowed.
@@ -216,6 +224,10 @@ impl Read for Hostname {
             }
         }
     }
+
+    fn placeholder() -> Self {
+        Self::parse("placeholder").expect("it is a name")
+    }
 }
 
 /// A hostname without a wildcard.
@@ -235,6 +247,10 @@ impl Read for PreciseHostname {
             return None;
         }
         Some(Self(hostname))
+    }
+
+    fn placeholder() -> Self {
+        Self(Hostname::placeholder())
     }
 }
 

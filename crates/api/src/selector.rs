@@ -17,7 +17,7 @@ record! {
         pub match_labels: Map<String> = "matchLabels",
         pub match_expressions: Vec<Requirement> = "matchExpressions",
     }
-    rules: [match_labels_are_labels]
+    rules: [match_labels_are_labels("matchLabels")]
 }
 
 fn match_labels_are_labels(selector: &LabelSelector, place: &mut Place<'_>) {
@@ -41,7 +41,11 @@ record! {
         pub operator: Operator = "operator",
         pub values: Vec<String> = "values",
     }
-    rules: [selector_operator_is_known, selector_values_fit_operator, selector_key_is_a_label_key]
+    rules: [
+        selector_operator_is_known("operator"),
+        selector_values_fit_operator("operator", "values?"),
+        selector_key_is_a_label_key("key"),
+    ]
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +67,10 @@ impl Read for Operator {
             "DoesNotExist" => Self::DoesNotExist,
             _ => Self::Unknown,
         })
+    }
+
+    fn placeholder() -> Self {
+        Self::Unknown
     }
 }
 

@@ -12,7 +12,7 @@ record! {
         pub cookie: Option<CookieConfig> = "cookie",
         pub header: Option<HeaderConfig> = "header",
     }
-    rules: [session_field_fits_type, permanent_cookie_has_timeout]
+    rules: [session_field_fits_type("type"), permanent_cookie_has_timeout("cookie.lifetimeType")]
 }
 
 words! {

@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tidegate_api::{Kind, Problem, Severity, catalogue, objects, read_object, yaml};
+use serde_json::{Value as Json, json};
+use tidegate_api::{Kind, Node, Problem, Severity, catalogue, objects, read_object, yaml};
 
 #[test]
 fn valid_objects_read_without_a_problem() {
@@ -65,13 +66,17 @@ fn every_rule_of_a_kind_is_broken_by_an_object_of_that_kind() {
 /// Those that show how several mistakes are told, or one that cannot be made alone.
 const SEVERAL: &[&str] = &[
     "GRPCRoute/filter-of-http-only",
+    "Gateway/mistakes-beside-a-bad-item",
+    "Gateway/mistakes-beside-a-missing-field",
     "Gateway/several-mistakes",
     "Gateway/spec-misspelt",
     "GatewayParameters/address-pool-entry",
     "GatewayParameters/certificate-limit-negative",
     "GatewayParameters/source-range",
     "HTTPRoute/backend-rewrite-prefix-with-exact-match-twice",
+    "HTTPRoute/mistakes-beside-a-wrong-word",
     "ListenerSet/parents",
+    "Secret/mistakes-beside-a-bad-value",
     "TCPRoute/rule-names-repeated-v1alpha2",
     "TLSRoute/rule-names-repeated-v1alpha2",
     "UDPRoute/rule-names-repeated-v1alpha2",
@@ -90,6 +95,65 @@ fn an_object_breaks_one_rule_and_no_other() {
         }
     }
     assert!(wrong.is_empty(), "one problem, or a place in SEVERAL:\n{}", wrong.join("\n"));
+}
+
+/// No rule speaks because of what is in the place of a part that could not be read.
+#[test]
+fn a_part_that_cannot_be_read_is_told_of_alone() {
+    let mut tried = 0;
+    let mut wrong = Vec::new();
+    for file in manifests(Path::new("tests/corpus")) {
+        let source = fs::read_to_string(&file).expect("a manifest is text");
+        for object in yaml::documents(&source).0.into_iter().flat_map(|document| objects(document).0) {
+            let object = object.to_json();
+            let before = told(&object);
+            let mut pointers = Vec::new();
+            point_below(&object, String::new(), &mut pointers);
+            // What is larger has many items that are alike.
+            for pointer in pointers.iter().filter(|_| pointers.len() < 200) {
+                for damage in [json!([[]]), json!("?"), json!(null)] {
+                    let mut damaged = object.clone();
+                    *damaged.pointer_mut(pointer).expect("it points to a part") = damage.clone();
+                    let after = told(&damaged);
+                    let new: Vec<_> = after.difference(&before).collect();
+                    let unread = |rule: &str| ["type", "enum", "required"].contains(&rule);
+                    if new.iter().any(|(rule, ..)| unread(rule)) {
+                        tried += 1;
+                        if new.len() > 1 {
+                            wrong.push(format!("{} with {damage} at {pointer}: {new:#?}", file.display()));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {tried}:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(tried > 10_000, "{tried} parts are too few to go by");
+}
+
+fn told(object: &Json) -> BTreeSet<(&'static str, String, String)> {
+    let problems = read_object(&Node::from(object)).problems;
+    problems.into_iter().map(|problem| (problem.rule, problem.field, problem.message)).collect()
+}
+
+/// Adds the JSON pointers to all parts of `json`, which is at `path` itself.
+fn point_below(json: &Json, path: String, pointers: &mut Vec<String>) {
+    let steps: Vec<(String, &Json)> = match json {
+        Json::Object(fields) => {
+            fields.iter().map(|(key, value)| (key.replace('~', "~0").replace('/', "~1"), value)).collect()
+        }
+        Json::Array(items) => {
+            items.iter().enumerate().map(|(index, item)| (index.to_string(), item)).collect()
+        }
+        _ => Vec::new(),
+    };
+    for (step, part) in steps {
+        point_below(part, format!("{path}/{step}"), pointers);
+    }
+    // Where nothing is written, damage would be something more.
+    if !path.is_empty() && *json != json!(null) && *json != json!([]) {
+        pointers.push(path);
+    }
 }
 
 fn problems(file: &Path) -> Vec<Problem> {

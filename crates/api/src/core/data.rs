@@ -10,8 +10,6 @@ use crate::read::{At, Map, Place, Read, record, text};
 use crate::scalar::quote;
 use crate::tree::Node;
 
-use super::annotation;
-
 pub type Secret = Resource<SecretSpec>;
 pub type ConfigMap = Resource<ConfigMapSpec>;
 
@@ -26,6 +24,13 @@ impl Spec for SecretSpec {
     const GROUP: &'static str = "";
     const VERSIONS: &'static [&'static str] = &["v1"];
     const FIELD: Option<&'static str> = None;
+
+    fn check(object: &Secret, place: &mut Place<'_>) {
+        let looks_at = ["type", "data?", "stringData?", "metadata.annotations"];
+        place.rule("tls_secret_has_certificate_and_key", &looks_at, |place| {
+            tls_secret_has_certificate_and_key(object, place);
+        });
+    }
 }
 
 impl Spec for ConfigMapSpec {
@@ -58,19 +63,23 @@ impl Read for SecretSpec {
         let fields = at.fields(node)?;
         at.unknown(fields, &[&["apiVersion", "kind", "metadata", "type", "data", "stringData", "immutable"]]);
         let kind = at.field(node, "type", Some("Opaque".to_owned()));
-        let data: Option<Map<Base64>> = at.field(node, "data", None);
-        let plain: Option<Map<String>> = at.field(node, "stringData", None);
-        let mut data: Map<Vec<u8>> = data?.into_iter().map(|(key, value)| (key, value.0)).collect();
-        data.extend(plain?.into_iter().map(|(key, value)| (key, value.into_bytes())));
-        let secret = Self { kind: kind?, data };
-        let from_files = annotation(node, FILES_ANNOTATION).map(keys_of_files).unwrap_or_default();
+        let data: Map<Base64> = at.field(node, "data", None);
+        let plain: Map<String> = at.field(node, "stringData", None);
+        let mut data: Map<Vec<u8>> = data.into_iter().map(|(key, value)| (key, value.0)).collect();
+        data.extend(plain.into_iter().map(|(key, value)| (key, value.into_bytes())));
+        let secret = Self { kind, data };
         let mut place = Place::new(at, node);
-        place.rule("secret_keys_are_file_names", |place| secret_keys_are_file_names(&secret, place));
-        place.rule("secret_fits_in_1_mib", |place| secret_fits_in_1_mib(&secret, place));
-        place.rule("tls_secret_has_certificate_and_key", |place| {
-            tls_secret_has_certificate_and_key(&secret, &from_files, place);
+        place.rule("secret_keys_are_file_names", &["data?", "stringData?"], |place| {
+            secret_keys_are_file_names(&secret, place);
+        });
+        place.rule("secret_fits_in_1_mib", &["data", "stringData"], |place| {
+            secret_fits_in_1_mib(&secret, place);
         });
         Some(secret)
+    }
+
+    fn placeholder() -> Self {
+        Self::default()
     }
 }
 
@@ -79,9 +88,11 @@ fn keys_of_files(annotation: &str) -> BTreeSet<String> {
     annotation.split(',').filter_map(|entry| Some(entry.split_once('=')?.0.trim().to_owned())).collect()
 }
 
-fn tls_secret_has_certificate_and_key(secret: &SecretSpec, files: &BTreeSet<String>, place: &mut Place<'_>) {
+fn tls_secret_has_certificate_and_key(object: &Secret, place: &mut Place<'_>) {
+    let Resource { meta, spec } = object;
+    let from_files = meta.annotation(FILES_ANNOTATION).map(keys_of_files).unwrap_or_default();
     for key in ["tls.crt", "tls.key"] {
-        if secret.kind == "kubernetes.io/tls" && !secret.data.contains_key(key) && !files.contains(key) {
+        if spec.kind == "kubernetes.io/tls" && !spec.data.contains_key(key) && !from_files.contains(key) {
             place.wrong(
                 "data",
                 format!("a Secret of type kubernetes.io/tls needs the key `{key}`"),
@@ -105,7 +116,11 @@ record! {
         pub data: Map<String> = "data",
         pub binary_data: Map<Base64> = "binaryData",
     }
-    rules: [config_map_keys_are_file_names, config_map_keys_are_unique, config_map_fits_in_1_mib]
+    rules: [
+        config_map_keys_are_file_names("data?", "binaryData?"),
+        config_map_keys_are_unique("data?", "binaryData?"),
+        config_map_fits_in_1_mib,
+    ]
     others: ["apiVersion", "kind", "metadata", "immutable"]
 }
 
@@ -172,5 +187,9 @@ impl Read for Base64 {
                 None
             }
         }
+    }
+
+    fn placeholder() -> Self {
+        Self(Vec::new())
     }
 }

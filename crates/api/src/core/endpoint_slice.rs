@@ -26,9 +26,9 @@ record! {
         pub ports: List<EndpointPort, 0, 20000> = "ports",
     }
     rules: [
-        endpoint_addresses_fit_the_type,
-        endpoint_addresses_can_be_reached,
-        endpoint_port_names_are_unique,
+        endpoint_addresses_fit_the_type("addressType", "endpoints[].addresses"),
+        endpoint_addresses_can_be_reached("endpoints[].addresses"),
+        endpoint_port_names_are_unique("ports[].name"),
     ]
     others: ["apiVersion", "kind", "metadata"]
 }
@@ -90,7 +90,7 @@ record! {
         pub protocol: TransportProtocol = "protocol" or TransportProtocol::Tcp,
         pub port: Option<Port> = "port",
     }
-    rules: [endpoint_port_name_is_a_label]
+    rules: [endpoint_port_name_is_a_label("name")]
     others: ["appProtocol"]
 }
 

@@ -30,16 +30,16 @@ record! {
         pub selector: Map<String> = "selector",
     }
     rules: [
-        service_has_ports,
-        service_ports_have_names,
-        service_port_names_are_unique,
-        service_ports_are_distinct,
-        external_name_is_a_hostname,
-        external_name_has_no_cluster_ip,
-        cluster_ip_is_an_address,
-        affinity_config_goes_with_client_ip,
-        traffic_distribution_is_known,
-        service_selector_has_labels,
+        service_has_ports("type", "clusterIP", "ports?"),
+        service_ports_have_names("ports[].name"),
+        service_port_names_are_unique("ports[].name"),
+        service_ports_are_distinct("ports[].port", "ports[].protocol"),
+        external_name_is_a_hostname("type", "externalName"),
+        external_name_has_no_cluster_ip("type", "clusterIP"),
+        cluster_ip_is_an_address("clusterIP"),
+        affinity_config_goes_with_client_ip("sessionAffinity"),
+        traffic_distribution_is_known("trafficDistribution"),
+        service_selector_has_labels("selector"),
     ]
     others: [
         "allocateLoadBalancerNodePorts",
@@ -95,7 +95,7 @@ record! {
         pub target_port: Option<TargetPort> = "targetPort",
         pub app_protocol: Option<String> = "appProtocol",
     }
-    rules: [service_port_name_is_a_label, app_protocol_is_a_qualified_name]
+    rules: [service_port_name_is_a_label("name"), app_protocol_is_a_qualified_name("appProtocol")]
     others: ["nodePort"]
 }
 
@@ -128,6 +128,10 @@ impl Read for TargetPort {
             return None;
         }
         Some(Self::Name(name.as_ref().to_owned()))
+    }
+
+    fn placeholder() -> Self {
+        Self::Name(String::new())
     }
 }
 

@@ -15,7 +15,7 @@ record! {
         pub http: Option<HttpAuth> = "http",
         pub forward_body: Option<ForwardBody> = "forwardBody",
     }
-    rules: [auth_field_fits_protocol]
+    rules: [auth_field_fits_protocol("protocol")]
 }
 
 words! {
@@ -38,7 +38,10 @@ record! {
         pub allowed_headers: List<String, 0, 64> = "allowedHeaders",
         pub allowed_response_headers: List<String, 0, 64> = "allowedResponseHeaders",
     }
-    rules: [http_auth_headers_are_unique, http_auth_path_is_a_path]
+    rules: [
+        http_auth_headers_are_unique("allowedHeaders", "allowedResponseHeaders"),
+        http_auth_path_is_a_path("path"),
+    ]
 }
 
 record! {

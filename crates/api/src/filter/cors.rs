@@ -13,7 +13,10 @@ record! {
         pub expose_headers: List<HeaderName, 0, 64> = "exposeHeaders",
         pub max_age: Whole<1, { i32::MAX as i64 }> = "maxAge" or Whole::new(5).expect("in range"),
     }
-    rules: [cors_wildcard_stands_alone, cors_items_are_unique]
+    rules: [
+        cors_wildcard_stands_alone("allowOrigins", "allowMethods", "allowHeaders"),
+        cors_items_are_unique("allowOrigins", "allowMethods", "allowHeaders", "exposeHeaders"),
+    ]
 }
 
 words! {

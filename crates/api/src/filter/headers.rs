@@ -11,7 +11,10 @@ record! {
         pub add: List<HttpHeader, 0, 16> = "add",
         pub remove: List<String, 0, 16> = "remove",
     }
-    rules: [modified_headers_are_unique, modified_headers_differ_in_more_than_case]
+    rules: [
+        modified_headers_are_unique("set[].name", "add[].name", "remove"),
+        modified_headers_differ_in_more_than_case("set[].name", "add[].name"),
+    ]
 }
 
 record! {
@@ -21,7 +24,7 @@ record! {
         /// and some values that it takes cannot be sent.
         pub value: Text<1, 4096> = "value",
     }
-    rules: [header_value_can_be_sent]
+    rules: [header_value_can_be_sent("value")]
 }
 
 fn modified_headers_are_unique(modifier: &HeaderModifier, place: &mut Place<'_>) {

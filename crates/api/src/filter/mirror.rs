@@ -9,7 +9,7 @@ record! {
         pub percent: Option<Whole<0, 100>> = "percent",
         pub fraction: Option<Fraction> = "fraction",
     }
-    rules: [mirror_has_percent_or_fraction]
+    rules: [mirror_has_percent_or_fraction()]
 }
 
 record! {
@@ -17,7 +17,7 @@ record! {
         pub numerator: Whole<0, { i32::MAX as i64 }> = "numerator",
         pub denominator: Whole<1, { i32::MAX as i64 }> = "denominator" or Whole::new(100).expect("in range"),
     }
-    rules: [fraction_is_at_most_one]
+    rules: [fraction_is_at_most_one("numerator", "denominator")]
 }
 
 fn mirror_has_percent_or_fraction(mirror: &RequestMirror, place: &mut Place<'_>) {

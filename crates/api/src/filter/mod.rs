@@ -28,7 +28,7 @@ record! {
         pub external_auth: Option<ExternalAuth> = "externalAuth",
         pub extension_ref: Option<LocalObjectReference> = "extensionRef",
     }
-    rules: [http_filter_field_fits_type]
+    rules: [http_filter_field_fits_type("type")]
 }
 
 words! {
@@ -52,7 +52,7 @@ record! {
         pub request_mirror: Option<RequestMirror> = "requestMirror",
         pub extension_ref: Option<LocalObjectReference> = "extensionRef",
     }
-    rules: [grpc_filter_field_fits_type]
+    rules: [grpc_filter_field_fits_type("type")]
 }
 
 words! {

@@ -37,7 +37,7 @@ record! {
         pub replace_full_path: Option<Text<0, 1024>> = "replaceFullPath",
         pub replace_prefix_match: Option<Text<0, 1024>> = "replacePrefixMatch",
     }
-    rules: [path_modifier_field_fits_type]
+    rules: [path_modifier_field_fits_type("type")]
 }
 
 words! {
@@ -76,5 +76,9 @@ impl Read for RedirectStatus {
             );
         }
         status.map(Self)
+    }
+
+    fn placeholder() -> Self {
+        Self(Whole::placeholder())
     }
 }

@@ -34,7 +34,11 @@ record! {
         /// Empty stands for one rule that matches everything and has no backends.
         pub rules: List<HttpRule, 0, 16> = "rules",
     }
-    rules: [http_rules_are_not_an_empty_list, rule_names_are_unique, http_matches_are_at_most_128]
+    rules: [
+        http_rules_are_not_an_empty_list("rules?"),
+        rule_names_are_unique("rules[].name"),
+        http_matches_are_at_most_128("rules[].matches?"),
+    ]
 }
 
 record! {
@@ -49,11 +53,19 @@ record! {
         pub session_persistence: Option<SessionPersistence> = "sessionPersistence",
     }
     rules: [
-        filters_are_not_repeated,
-        redirect_and_rewrite_exclude_each_other,
-        redirect_has_no_backends,
-        replaced_prefix_is_matched,
-        replaced_prefix_of_backend_is_matched,
+        filters_are_not_repeated("filters[].type"),
+        redirect_and_rewrite_exclude_each_other("filters[].type"),
+        redirect_has_no_backends("filters[]?", "backendRefs?"),
+        replaced_prefix_is_matched(
+            "matches[].path.type",
+            "filters[].requestRedirect.path.type",
+            "filters[].urlRewrite.path.type",
+        ),
+        replaced_prefix_of_backend_is_matched(
+            "matches[].path.type",
+            "backendRefs[].filters[].requestRedirect.path.type",
+            "backendRefs[].filters[].urlRewrite.path.type",
+        ),
     ]
 }
 
@@ -63,7 +75,10 @@ record! {
         pub weight: Weight = "weight" or default_weight(),
         pub filters: List<HttpFilter, 0, 16> = "filters",
     }
-    rules: [filters_are_not_repeated, redirect_and_rewrite_exclude_each_other]
+    rules: [
+        filters_are_not_repeated("filters[].type"),
+        redirect_and_rewrite_exclude_each_other("filters[].type"),
+    ]
 }
 
 record! {
@@ -80,7 +95,7 @@ record! {
         pub attempts: Whole<0, { i32::MAX as i64 }> = "attempts" or Whole::new(1).expect("in range"),
         pub backoff: Option<Duration> = "backoff",
     }
-    rules: [retry_codes_are_unique]
+    rules: [retry_codes_are_unique("codes")]
 }
 
 impl Ruled for HttpRouteSpec {

@@ -15,7 +15,12 @@ record! {
         pub annotations: Map<AnnotationValue> = "annotations",
         pub load_balancer_source_ranges: Option<List<String, 0, 64>> = "loadBalancerSourceRanges",
     }
-    rules: [service_annotation_keys, load_balancer_class_is_a_name, source_ranges_are_networks, load_balancer_fields_go_with_its_type]
+    rules: [
+        service_annotation_keys("annotations?"),
+        load_balancer_class_is_a_name("loadBalancerClass"),
+        source_ranges_are_networks("loadBalancerSourceRanges"),
+        load_balancer_fields_go_with_its_type("type"),
+    ]
 }
 
 words! {

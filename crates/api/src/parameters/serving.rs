@@ -37,7 +37,7 @@ record! {
         /// Whether an answer of our own says why.
         pub error_reasons: Option<bool> = "errorReasons",
     }
-    rules: [trusted_proxies_are_networks]
+    rules: [trusted_proxies_are_networks("trustedProxies")]
 }
 
 record! {
@@ -69,7 +69,7 @@ record! {
         pub max_mirrors: Option<Whole<0, 1_000_000>> = "maxMirrors",
         pub drain: Option<Duration> = "drain",
     }
-    rules: [drain_is_bounded]
+    rules: [drain_is_bounded("drain")]
 }
 
 pub type Count = Whole<1, 100_000_000>;

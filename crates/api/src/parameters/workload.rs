@@ -34,7 +34,14 @@ record! {
         /// Secrets beside the Gateway that the image is pulled with.
         pub image_pull_secrets: Option<List<PullSecret, 0, 16>> = "imagePullSecrets",
     }
-    rules: [a_daemon_set_has_no_replicas, a_pool_is_of_addresses, a_pool_goes_with_the_hosts_network, node_selector_has_label_keys, priority_class_is_a_name, termination_delay_is_bounded]
+    rules: [
+        a_daemon_set_has_no_replicas("kind"),
+        a_pool_is_of_addresses("addressPool"),
+        a_pool_goes_with_the_hosts_network("hostNetwork"),
+        node_selector_has_label_keys("nodeSelector?"),
+        priority_class_is_a_name("priorityClassName"),
+        termination_delay_is_bounded("terminationDelay"),
+    ]
 }
 
 words! {
@@ -56,7 +63,7 @@ record! {
         pub requests: Map<Quantity> = "requests",
         pub limits: Map<Quantity> = "limits",
     }
-    rules: [resources_have_names, requests_and_limits_are_plain]
+    rules: [resources_have_names("requests?", "limits?"), requests_and_limits_are_plain]
 }
 
 record! {
@@ -67,7 +74,11 @@ record! {
         pub effect: Option<TaintEffect> = "effect",
         pub toleration_seconds: Option<i64> = "tolerationSeconds",
     }
-    rules: [toleration_of_all_keys_exists, toleration_that_exists_has_no_value, toleration_seconds_go_with_no_execute]
+    rules: [
+        toleration_of_all_keys_exists("key", "operator"),
+        toleration_that_exists_has_no_value("operator", "value"),
+        toleration_seconds_go_with_no_execute("effect"),
+    ]
 }
 
 words! {
@@ -92,7 +103,7 @@ record! {
         /// Percent of the requested CPU.
         pub cpu_utilization: Whole<1, 100> = "cpuUtilization" or Whole::new(70).expect("70 is in the range"),
     }
-    rules: [autoscaling_has_room]
+    rules: [autoscaling_has_room("minReplicas", "maxReplicas")]
 }
 
 /// An amount of CPU or memory, as Kubernetes writes it: `500m`, `1.5`, `64Mi`.
@@ -125,6 +136,10 @@ impl Read for Quantity {
         );
         None
     }
+
+    fn placeholder() -> Self {
+        Self(String::new())
+    }
 }
 
 /// A part of a Pod that is handed on as it is; the API server reads it.
@@ -134,6 +149,10 @@ pub struct Verbatim(pub Json);
 impl Read for Verbatim {
     fn read(node: &Node, at: &mut At) -> Option<Self> {
         at.fields(node).map(|_| Self(node.to_json()))
+    }
+
+    fn placeholder() -> Self {
+        Self(Json::Null)
     }
 }
 

@@ -24,7 +24,11 @@ record! {
         pub validation: BackendValidation = "validation",
         pub options: Map<AnnotationValue> = "options",
     }
-    rules: [references_are_distinct, references_to_one_object_all_name_a_part, options_are_at_most_16]
+    rules: [
+        references_are_distinct("targetRefs"),
+        references_to_one_object_all_name_a_part("targetRefs"),
+        options_are_at_most_16("options?"),
+    ]
 }
 
 record! {
@@ -36,7 +40,7 @@ record! {
         pub hostname: PreciseHostname = "hostname",
         pub subject_alt_names: List<SubjectAltName, 0, 5> = "subjectAltNames",
     }
-    rules: [cas_are_referred_to_or_well_known]
+    rules: [cas_are_referred_to_or_well_known("caCertificateRefs?")]
 }
 
 record! {
@@ -45,7 +49,7 @@ record! {
         pub hostname: Option<Hostname> = "hostname",
         pub uri: Option<AbsoluteUri> = "uri",
     }
-    rules: [subject_alt_name_field_fits_type]
+    rules: [subject_alt_name_field_fits_type("type")]
 }
 
 words! {

@@ -22,7 +22,7 @@ record! {
         pub retry_constraint: Option<RetryConstraint> = "retryConstraint",
         pub session_persistence: Option<SessionPersistence> = "sessionPersistence",
     }
-    rules: [targets_are_unique]
+    rules: [targets_are_unique("targetRefs")]
 }
 
 record! {
@@ -37,7 +37,7 @@ record! {
         pub percent: Whole<0, 100> = "percent" or Self::default().percent,
         pub interval: Duration = "interval" or Self::default().interval,
     }
-    rules: [budget_interval_is_a_second_to_an_hour]
+    rules: [budget_interval_is_a_second_to_an_hour("interval")]
 }
 
 impl Default for RetryBudget {
@@ -51,7 +51,7 @@ record! {
         pub count: Whole<1, 1_000_000> = "count" or Self::default().count,
         pub interval: Duration = "interval" or Self::default().interval,
     }
-    rules: [rate_interval_is_at_most_an_hour]
+    rules: [rate_interval_is_at_most_an_hour("interval")]
 }
 
 impl Default for RetryRate {

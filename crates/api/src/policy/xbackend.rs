@@ -28,7 +28,13 @@ record! {
         /// Absent is mode None.
         pub tls: Option<XBackendTls> = "tls",
     }
-    rules: [xbackend_field_fits_type, h2c_has_no_tls, http2_has_tls, wss_has_tls, sessions_have_endpoints]
+    rules: [
+        xbackend_field_fits_type("type"),
+        h2c_has_no_tls("protocol", "tls.mode"),
+        http2_has_tls("protocol", "tls.mode"),
+        wss_has_tls("protocol", "tls.mode"),
+        sessions_have_endpoints("type"),
+    ]
 }
 
 words! {
@@ -55,7 +61,11 @@ record! {
     pub struct EndpointSelector {
         pub match_labels: Map<LabelValue> = "matchLabels",
     }
-    rules: [selector_has_match_labels, match_labels_are_at_most_64, match_labels_have_label_keys]
+    rules: [
+        selector_has_match_labels("matchLabels?"),
+        match_labels_are_at_most_64("matchLabels?"),
+        match_labels_have_label_keys("matchLabels?"),
+    ]
 }
 
 words! {
@@ -77,7 +87,11 @@ record! {
         pub client_certificate_ref: Option<SecretReference> = "clientCertificateRef",
         pub validation: Option<BackendValidation> = "validation",
     }
-    rules: [client_certificate_fits_mode, validation_fits_mode, ca_references_are_not_an_empty_list]
+    rules: [
+        client_certificate_fits_mode("mode"),
+        validation_fits_mode("mode"),
+        ca_references_are_not_an_empty_list("validation.caCertificateRefs?"),
+    ]
 }
 
 words! {

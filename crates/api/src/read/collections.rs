@@ -11,6 +11,11 @@ impl<T: Read> Read for Option<T> {
         T::read(node, at).map(Some)
     }
 
+    /// It was written, for what is not has a meaning of its own.
+    fn placeholder() -> Self {
+        Some(T::placeholder())
+    }
+
     fn absent() -> Option<Self> {
         Some(None)
     }
@@ -23,6 +28,10 @@ impl<T: Read> Read for Option<T> {
 impl<T: Read> Read for Box<T> {
     fn read(node: &Node, at: &mut At) -> Option<Self> {
         T::read(node, at).map(Self::new)
+    }
+
+    fn placeholder() -> Self {
+        Self::new(T::placeholder())
     }
 
     fn absent() -> Option<Self> {
@@ -45,13 +54,11 @@ impl<T: Read> Read for Vec<T> {
             );
             return None;
         };
-        // Every item is read, so that the mistakes of all of them are told.
-        let read: Vec<Option<T>> = items
-            .iter()
-            .enumerate()
-            .map(|(index, item)| at.within(&format!("[{index}]"), |at| T::read(item, at)))
-            .collect();
-        read.into_iter().collect()
+        Some(items.iter().enumerate().map(|(index, item)| at.part(&format!("[{index}]"), item)).collect())
+    }
+
+    fn placeholder() -> Self {
+        Self::new()
     }
 
     fn absent() -> Option<Self> {
@@ -123,6 +130,10 @@ impl<T: Read, const MIN: usize, const MAX: usize> Read for List<T, MIN, MAX> {
         Some(Self(items))
     }
 
+    fn placeholder() -> Self {
+        Self(Vec::new())
+    }
+
     fn absent() -> Option<Self> {
         (MIN == 0).then(|| Self(Vec::new()))
     }
@@ -146,15 +157,16 @@ pub type Map<V> = BTreeMap<String, V>;
 impl<V: Read> Read for BTreeMap<String, V> {
     fn read(node: &Node, at: &mut At) -> Option<Self> {
         let fields = at.fields(node)?;
-        let read: Vec<Option<(String, V)>> = fields
-            .iter()
-            .filter(|(_, value)| value.value != Value::Null)
-            .map(|(key, value)| {
-                let value = at.within(&step(&key.text), |at| V::read(value, at))?;
-                Some((key.text.as_ref().to_owned(), value))
-            })
-            .collect();
-        read.into_iter().collect()
+        let written = fields.iter().filter(|(_, value)| value.value != Value::Null);
+        Some(
+            written
+                .map(|(key, value)| (key.text.as_ref().to_owned(), at.part(&step(&key.text), value)))
+                .collect(),
+        )
+    }
+
+    fn placeholder() -> Self {
+        Self::new()
     }
 
     fn absent() -> Option<Self> {
@@ -207,6 +219,10 @@ impl<V: Read, const MAX: usize> Read for Entries<V, MAX> {
             return None;
         }
         Some(Self(entries))
+    }
+
+    fn placeholder() -> Self {
+        Self::default()
     }
 
     fn absent() -> Option<Self> {

@@ -62,11 +62,10 @@ fn what_is_left_out_means_its_default() {
 
 #[test]
 fn every_mistake_is_told_at_its_place() {
-    let (outer, problems) = read::<Outer>(
+    let (_, problems) = read::<Outer>(
         "{size: 11, colour: Blue, names: [a, b, c], inners: [{size: 2}, {size: 0}, {size: 3}, x], \
          labels: {a.b: 1, c: d}, few: {a: long, b: x, c: x}, maybe: no}",
     );
-    assert_eq!(outer, None);
     assert_eq!(
         problems,
         [
@@ -82,6 +81,62 @@ fn every_mistake_is_told_at_its_place() {
             "few: 3 entries where at most 2 may be",
         ]
     );
+}
+
+record! {
+    #[derive(Eq)]
+    pub struct Paint {
+        pub colour: Colour = "colour",
+        pub layers: Vec<Inner> = "layers",
+        pub lid: Option<bool> = "lid",
+    }
+    rules: [green_has_a_lid("colour"), layers_grow("layers[].size"), layers_are_two("layers?"), all_is_well]
+}
+
+fn green_has_a_lid(paint: &Paint, place: &mut Place<'_>) {
+    if paint.colour == Colour::Green && paint.lid.is_none() {
+        place.wrong("", "green without a lid", "");
+    }
+}
+
+fn layers_grow(paint: &Paint, place: &mut Place<'_>) {
+    if !paint.layers.iter().is_sorted_by_key(|layer| layer.size) {
+        place.wrong("layers", "not growing", "");
+    }
+}
+
+fn layers_are_two(paint: &Paint, place: &mut Place<'_>) {
+    if paint.layers.len() != 2 {
+        place.wrong("layers", "not two", "");
+    }
+}
+
+fn all_is_well(_: &Paint, place: &mut Place<'_>) {
+    place.warn("", "asked", "");
+}
+
+#[test]
+fn rules_that_do_not_look_at_what_could_not_be_read_are_asked() {
+    for (source, told) in [
+        ("{colour: Green}", ": green without a lid|layers: not two|: asked"),
+        ("{colour: Geren}", "colour: `Geren` is not one of Red, Green|layers: not two"),
+        ("{}", ": the field `colour` is missing|layers: not two"),
+        (
+            "{colour: Green, lid: x, layers: [{size: 4}, {size: 2}]}",
+            "lid: expected true or false, found a string|layers: not growing",
+        ),
+        (
+            "{colour: Green, layers: [{size: 4}, {}]}",
+            "layers[1]: the field `size` is missing|: green without a lid",
+        ),
+        (
+            "{colour: Green, layers: [x]}",
+            "layers[0]: expected a map, found a string|: green without a lid|layers: not two",
+        ),
+        ("{colour: Green, layers: x}", "layers: expected a list, found a string|: green without a lid"),
+    ] {
+        assert_eq!(read::<Paint>(source).1.join("|"), told, "{source}");
+    }
 }
 
 #[test]

@@ -43,6 +43,10 @@ impl Read for String {
     fn read(node: &Node, at: &mut At) -> Option<Self> {
         text(node, at).map(str::to_owned)
     }
+
+    fn placeholder() -> Self {
+        Self::new()
+    }
 }
 
 impl Read for bool {
@@ -59,6 +63,10 @@ impl Read for bool {
                 None
             }
         }
+    }
+
+    fn placeholder() -> Self {
+        false
     }
 }
 
@@ -79,6 +87,10 @@ impl Read for i64 {
         };
         at.wrong("type", node, format!("expected a whole number, found {found}"), help);
         None
+    }
+
+    fn placeholder() -> Self {
+        0
     }
 }
 
@@ -113,7 +125,11 @@ impl<const MIN: i64, const MAX: i64> Read for Whole<MIN, MAX> {
                 format!("{value} is not between {MIN} and {MAX}"),
                 format!("write a number from {MIN} to {MAX}"),
             );
-            at.stand_in(Self(value.clamp(MIN, MAX)))
+            at.stand_in(Self(value))
         })
+    }
+
+    fn placeholder() -> Self {
+        Self(MIN)
     }
 }
