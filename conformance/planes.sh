@@ -21,7 +21,11 @@ prints() { # prints WANTED COMMAND...
 # is WHAT WANTED COMMAND...: what a command prints.
 is() { prints "${@:2}" || fail "$1 is '$found' and not '$2'"; }
 soon() { wait_for 60 prints "${@:2}" 2>/dev/null || is "$@"; }
-pods() { k get pods --selector "gateway.networking.k8s.io/gateway-name=$1" -o jsonpath="{.items[*]$2}"; }
+# pods GATEWAY FIELD: of its data planes, without those that are about to end.
+pods() {
+  k get pods --selector "gateway.networking.k8s.io/gateway-name=$1" -o json |
+    jq --raw-output "[.items[] | select(.metadata.deletionTimestamp == null) | $2] | join(\" \")"
+}
 field() { k get "$1" -o jsonpath="$2"; }
 parameters() { # parameters NAME PATCH
   k patch gatewayparameters "$1" --type=merge --patch "$2" >/dev/null
