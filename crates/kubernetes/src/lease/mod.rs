@@ -1,6 +1,7 @@
 //! Leadership by a Lease, and the label on the leader's Pod by which the link's Service finds it.
 
 mod decide;
+mod label;
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -12,6 +13,7 @@ use serde_json::{Value as Json, json};
 use tokio::sync::watch;
 
 use self::decide::{Candidate, DURATION, PERIOD, Record, Step};
+use self::label::Label;
 use crate::log::Log;
 use crate::settings::Settings;
 use crate::status::code;
@@ -29,8 +31,7 @@ pub(crate) struct Election {
     name: String,
     candidate: Candidate,
     leading: watch::Sender<bool>,
-    /// What the label on our Pod says, as far as we wrote it.
-    labelled: Option<bool>,
+    label: Label,
     log: Log,
 }
 
@@ -43,7 +44,7 @@ impl Election {
             name: settings.lease.clone(),
             candidate: Candidate::new(&settings.identity),
             leading,
-            labelled: None,
+            label: Label::default(),
             log,
         }
     }
@@ -125,8 +126,8 @@ impl Election {
     async fn tell(&mut self) {
         let leads = self.candidate.leads(Instant::now());
         self.say(leads);
-        if self.labelled != Some(leads) {
-            self.label(leads).await;
+        if self.label.is_due(leads, Instant::now()) {
+            self.write_label(leads).await;
         }
     }
 
@@ -138,10 +139,11 @@ impl Election {
         }
     }
 
-    async fn label(&mut self, leads: bool) {
+    async fn write_label(&mut self, leads: bool) {
         let Some(pods) = &self.pods else { return };
+        self.label.asked();
         match tokio::time::timeout(PATIENCE, patch_label(pods, self.candidate.identity(), leads)).await {
-            Ok(Ok(())) => self.labelled = Some(leads),
+            Ok(Ok(())) => self.label.wrote(leads, Instant::now()),
             Ok(Err(error)) => self
                 .log
                 .warning("label-failed", format_args!("the leader's label cannot be written: {error}")),
