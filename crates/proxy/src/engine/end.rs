@@ -21,8 +21,18 @@ pub(crate) struct End<S> {
     /// The peer will send nothing more.
     pub(super) ended: bool,
     farewell: Farewell,
-    /// Whether a poller watches it.
-    pub(crate) watched: bool,
+    /// What a poller watches it for.
+    pub(crate) watched: Watched,
+}
+
+/// In the order in which a stream comes to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Watched {
+    No,
+    /// Bytes and the end.
+    ForInput,
+    /// Room for more bytes as well.
+    ForRoom,
 }
 
 /// More than one read from the other side, as it goes out, and what a codec ever has to say by itself.
@@ -68,7 +78,7 @@ impl<S: Stream> End<S> {
             broken: false,
             ended: false,
             farewell: Farewell::None,
-            watched: false,
+            watched: Watched::No,
         }
     }
 
@@ -78,6 +88,12 @@ impl<S: Stream> End<S> {
         self.writable |= writable;
         self.hanging_up |= hanging_up || broken;
         self.broken |= broken;
+    }
+
+    /// What a poller must watch it for at the least. Most streams always take what they are given, and to be told of
+    /// room that was there all the time would be an event for nothing.
+    pub(crate) fn to_watch(&self) -> Watched {
+        if self.writable { Watched::ForInput } else { Watched::ForRoom }
     }
 
     /// A peer that asks for answers of the codec and does not take them is not listened to.

@@ -13,7 +13,7 @@ mod session;
 mod stream;
 mod wheel;
 
-pub(crate) use self::end::End;
+pub(crate) use self::end::{End, Watched};
 pub(crate) use self::facts::{Facts, Traced};
 pub(crate) use self::hand_over::HandOver;
 pub(crate) use self::scratch::Scratch;

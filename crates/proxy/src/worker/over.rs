@@ -10,7 +10,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::Worker;
 use crate::Ending;
-use crate::engine::{Facts, HandOver, Session, Traced};
+use crate::engine::{Facts, HandOver, Session, Traced, Watched};
 use crate::http::{ConnectionPlace, HttpConnection, Https, Occupied, Rewound};
 use crate::net::TcpStream;
 use crate::observe::{Record, Refused, Tls};
@@ -101,7 +101,7 @@ impl Worker {
 
     /// Gives the connection to the HTTP engine, with what was read of it.
     pub(super) fn hand_over(&mut self, session: Session<TcpStream>, what: HandOver) {
-        if session.client.watched {
+        if session.client.watched != Watched::No {
             // What tokio watches nobody else may.
             let _ = epoll::delete(&self.epoll, &session.client.stream);
         }

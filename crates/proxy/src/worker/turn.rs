@@ -9,7 +9,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use super::Worker;
 use super::sessions::Entry;
 use crate::Ending;
-use crate::engine::{Due, End, Next, Session, Tick};
+use crate::engine::{Due, End, Next, Session, Tick, Watched};
 use crate::net::TcpStream;
 use crate::udp;
 
@@ -55,8 +55,8 @@ impl From<EventData> for Token {
     }
 }
 
-const WATCHED: EventFlags =
-    EventFlags::IN.union(EventFlags::OUT).union(EventFlags::RDHUP).union(EventFlags::ET);
+const FOR_INPUT: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
+const FOR_ROOM: EventFlags = FOR_INPUT.union(EventFlags::OUT);
 const ENDING: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP);
 const WRITABLE: EventFlags = EventFlags::OUT.union(EventFlags::HUP).union(EventFlags::ERR);
 
@@ -188,11 +188,18 @@ impl Worker {
     }
 }
 
-/// Each socket is watched once, for everything, until it is closed.
+/// Each socket is watched once, until it is closed; one that took no more bytes is from then on watched for room, too.
 fn watch(epoll: &OwnedFd, end: &mut End<TcpStream>, token: Token) -> rustix::io::Result<()> {
-    if !end.watched {
-        epoll::add(epoll, &end.stream, token.into(), WATCHED)?;
-        end.watched = true;
+    let wanted = end.to_watch();
+    if wanted <= end.watched {
+        return Ok(());
     }
+    let flags = if wanted == Watched::ForRoom { FOR_ROOM } else { FOR_INPUT };
+    if end.watched == Watched::No {
+        epoll::add(epoll, &end.stream, token.into(), flags)?;
+    } else {
+        epoll::modify(epoll, &end.stream, token.into(), flags)?;
+    }
+    end.watched = wanted;
     Ok(())
 }
