@@ -14,8 +14,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::tables::bytes;
-use crate::tables::print::{Print, first_of_tag};
+use crate::tables::bucket::{self, Bucket};
+use crate::tables::print::Print;
 
 #[derive(Clone)]
 pub(crate) struct Index<K, V> {
@@ -43,20 +43,6 @@ struct Held<K, V> {
     values: Vec<V>,
 }
 
-/// One line of the cache. Slots are taken from the first on.
-#[derive(Clone, Copy, Default)]
-#[repr(align(64))]
-struct Bucket {
-    /// The first bytes of all tags, then the second ones, and so on; 0 is the tag of a free slot.
-    tags: [u64; TAG_BYTES],
-    /// How many keys the buckets before it have.
-    before: u32,
-    /// Which [`mark`]s the keys have that came when it was full, and are in the next with room.
-    passed: u32,
-}
-
-const TAG_BYTES: usize = 7;
-const SLOTS: usize = 8;
 /// Of keys in a way, between the splits of all; a way that is yet to be split has up to twice as many. Fewer would be
 /// cheaper to copy. But then there are more ways: the list of them would be read from further away, and the tags be
 /// on so many pages that finding these takes time.
@@ -88,9 +74,7 @@ impl<K, V> Index<K, V> {
     #[inline]
     pub(crate) fn may_have(&self, place: u64) -> bool {
         let Some(way) = self.ways.get(way_of(place, self.ways.len())) else { return false };
-        let bucket = &way.buckets[first_probe(way.buckets.len(), place)];
-        let tag = first_of_tag(place);
-        (bucket.same::<2>(tag) != 0) | (bucket.passed & mark(tag) != 0) | way.crowded
+        bucket::may_have(&way.buckets, place) | way.crowded
     }
 
     /// In no order.
@@ -187,7 +171,7 @@ impl<K, V> Way<K, V> {
 
     #[inline]
     fn find(&self, print: Print, is: impl Fn(&K) -> bool) -> Option<usize> {
-        if self.crowded { self.held.keys.iter().position(is) } else { find_tag(&self.buckets, print) }
+        if self.crowded { self.held.keys.iter().position(is) } else { bucket::find(&self.buckets, print) }
     }
 }
 
@@ -210,7 +194,7 @@ impl<K: Printed, V: Clone> Way<K, V> {
             return true;
         }
         let buckets = Arc::make_mut(&mut self.buckets);
-        let placed = if self.crowded { None } else { put_tag(buckets, print) };
+        let placed = if self.crowded { None } else { bucket::put(buckets, print) };
         if let Some((bucket, slot)) = placed {
             buckets[bucket + 1..].iter_mut().for_each(|later| later.before += 1);
             held.insert(buckets[bucket].before as usize + slot, key, value);
@@ -232,7 +216,8 @@ impl<K: Printed, V: Clone> Way<K, V> {
     fn sort(&mut self) {
         let held = Arc::make_mut(&mut self.held);
         let mut buckets = vec![Bucket::default(); buckets_for(held.keys.len())];
-        let slots: Option<Vec<_>> = held.keys.iter().map(|key| put_tag(&mut buckets, key.print())).collect();
+        let slots: Option<Vec<_>> =
+            held.keys.iter().map(|key| bucket::put(&mut buckets, key.print())).collect();
         let mut before = 0;
         for bucket in &mut buckets {
             bucket.before = before as u32;
@@ -286,77 +271,6 @@ const fn fitting(buckets: usize) -> usize {
 /// With some room for more.
 const fn buckets_for(keys: usize) -> usize {
     1 + keys / 6
-}
-
-/// The buckets in the order in which they are tried, by the upper half of the place; the lower named the way.
-#[inline]
-fn probes(buckets: usize, print: Print) -> impl Iterator<Item = usize> {
-    let first = first_probe(buckets, print.place);
-    (first..buckets).chain(0..first)
-}
-
-#[inline]
-const fn first_probe(buckets: usize, place: u64) -> usize {
-    (((place >> 32) * buckets as u64) >> 32) as usize
-}
-
-/// Where the key is that has this print.
-#[inline]
-fn find_tag(buckets: &[Bucket], print: Print) -> Option<usize> {
-    for bucket in probes(buckets.len(), print).map(|at| &buckets[at]) {
-        if let Some(slot) = bucket.find(print.tag) {
-            return Some(bucket.before as usize + slot);
-        }
-        if bucket.passed & mark(print.tag) == 0 {
-            return None;
-        }
-    }
-    None
-}
-
-/// Bucket and slot; `None` where the key would not be found by its tag. Every bucket is looked at that a lookup for
-/// the key goes through, so that no other with its tag can be found in its place.
-fn put_tag(buckets: &mut [Bucket], print: Print) -> Option<(usize, usize)> {
-    for at in probes(buckets.len(), print) {
-        let bucket = &mut buckets[at];
-        if bucket.find(print.tag).is_some() {
-            return None;
-        }
-        if let Some(slot) = bucket.find(0) {
-            for (byte, tags) in bucket.tags.iter_mut().enumerate() {
-                *tags |= u64::from(print.tag.to_le_bytes()[byte]) << (8 * slot);
-            }
-            return Some((at, slot));
-        }
-        bucket.passed |= mark(print.tag);
-    }
-    None
-}
-
-/// One of 32 bits, by which a full bucket tells most texts that are not in the map from those that passed it.
-#[inline]
-const fn mark(tag: u64) -> u32 {
-    1 << (tag % 32)
-}
-
-impl Bucket {
-    #[inline]
-    fn find(&self, tag: u64) -> Option<usize> {
-        let same = self.same::<TAG_BYTES>(tag);
-        (same != 0).then(|| same.trailing_zeros() as usize / 8)
-    }
-
-    /// A bit in the byte of each slot whose tag has these first bytes. All are compared before the first is asked for:
-    /// which one it is cannot be foreseen, and a branch for each would often be taken wrong.
-    #[inline]
-    fn same<const BYTES: usize>(&self, tag: u64) -> u64 {
-        let pairs = self.tags.iter().zip(tag.to_le_bytes()).take(BYTES);
-        bytes::zero(pairs.fold(0, |differing, (tags, byte)| differing | tags ^ u64::from(byte) * bytes::ONES))
-    }
-
-    fn taken(&self) -> usize {
-        self.find(0).unwrap_or(SLOTS)
-    }
 }
 
 impl<K, V> Clone for Way<K, V> {
