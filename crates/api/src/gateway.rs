@@ -65,7 +65,7 @@ record! {
     rules: [
         listener_names_are_unique("listeners[].name"),
         listeners_are_distinct("listeners[].port", "listeners[].protocol", "listeners[].hostname"),
-        only_http_listeners_have_filters("listeners[].protocol"),
+        only_http_listeners_have_filters("listeners[*].protocol"),
         addresses_are_distinct("addresses[].type", "addresses[].value"),
     ]
 }
@@ -261,7 +261,7 @@ record! {
         pub ca_certificate_refs: List<ObjectReference, 1, 16> = "caCertificateRefs",
         pub mode: FrontendValidationMode = "mode" or FrontendValidationMode::AllowValidOnly,
     }
-    rules: [trust_bundle_reference_has_no_namespace("caCertificateRefs[].group", "caCertificateRefs[].kind")]
+    rules: [trust_bundle_reference_has_no_namespace("caCertificateRefs[*].group", "caCertificateRefs[*].kind")]
 }
 
 fn trust_bundle_reference_has_no_namespace(validation: &FrontendValidation, place: &mut Place<'_>) {
@@ -292,7 +292,7 @@ record! {
     rules: [
         listener_names_are_unique("listeners[].name"),
         listeners_are_distinct("listeners[].port", "listeners[].protocol", "listeners[].hostname"),
-        filters_without_requests_are_idle("listeners[].protocol"),
+        filters_without_requests_are_idle("listeners[*].protocol"),
     ]
 }
 

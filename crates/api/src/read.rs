@@ -13,7 +13,7 @@ use crate::tree::{Key, Node, Span, Value};
 
 pub(crate) use collections::step;
 pub use collections::{Entries, List, Map};
-use looks::{below, sees};
+use looks::{Sight, below, is_in, sight};
 pub(crate) use spelling::nearest;
 pub use values::Whole;
 pub(crate) use values::{not_a_word, text};
@@ -190,12 +190,24 @@ impl At {
         }
     }
 
-    /// Whether a rule that looks at these paths from here would see a placeholder, or a field that is wrong by itself.
-    fn hides(&self, looks_at: &[&str]) -> bool {
-        let mut unread = self.unread.iter().filter_map(|path| below(&self.path, path));
+    /// The items of lists, as paths from here, of which a rule that looks at these paths would see placeholders.
+    /// `None`: it would see one elsewhere, or a field that is wrong by itself.
+    fn hidden_from(&self, looks_at: &[&str]) -> Option<Vec<String>> {
         let mut wrong = self.stand_ins.iter().filter_map(|path| below(&self.path, path));
-        unread.any(|unread| looks_at.iter().any(|path| sees(path, unread)))
-            || wrong.any(|wrong| looks_at.contains(&wrong))
+        if wrong.any(|wrong| looks_at.contains(&wrong)) {
+            return None;
+        }
+        let mut items = Vec::new();
+        for unread in self.unread.iter().filter_map(|path| below(&self.path, path)) {
+            for path in looks_at {
+                match sight(path, unread) {
+                    Sight::Nothing => {}
+                    Sight::InItem(item) => items.push(item.to_owned()),
+                    Sight::Something => return None,
+                }
+            }
+        }
+        Some(items)
     }
 }
 
@@ -204,18 +216,19 @@ impl At {
 pub struct Place<'a> {
     at: &'a mut At,
     node: &'a Node,
+    /// Items that the rule sees placeholders of: nothing is noted of them.
+    hidden: Vec<String>,
 }
 
 impl<'a> Place<'a> {
     pub(crate) fn new(at: &'a mut At, node: &'a Node) -> Self {
-        Self { at, node }
+        Self { at, node, hidden: Vec::new() }
     }
 
     /// Asks a rule that looks at these paths, unless one of them could not be read. What it notes carries its name.
     pub(crate) fn rule(&mut self, name: &'static str, looks_at: &[&str], rule: impl FnOnce(&mut Self)) {
-        if self.at.hides(looks_at) {
-            return;
-        }
+        let Some(hidden) = self.at.hidden_from(looks_at) else { return };
+        self.hidden = hidden;
         let before = std::mem::replace(&mut self.at.rule, name);
         rule(self);
         self.at.rule = before;
@@ -263,6 +276,9 @@ impl<'a> Place<'a> {
     }
 
     fn note(&mut self, severity: Severity, field: &str, message: String, help: String) {
+        if self.hidden.iter().any(|item| is_in(item, field)) {
+            return;
+        }
         let span = self.node.nearest(field).span;
         if field.is_empty() {
             self.at.note_by_rule(severity, span, message, help);
@@ -279,7 +295,8 @@ impl<'a> Place<'a> {
 /// fields of another record out of the same map. `others` are fields that exist and are not asked for here.
 ///
 /// A rule names what it looks at, as paths in JSON: `"tls.mode"`, `"filters[].type"` for that of every item. Where one
-/// of them could not be read the rule is not asked. With a `?` at the end (`"rules?"`) it only looks at how many items or
+/// of them could not be read the rule is not asked. A rule that is about each item by itself looks at `"ports[*].name"`, and is
+/// asked for the items that could be read. With a `?` at the end (`"rules?"`) it only looks at how many items or
 /// which keys there are, and what is below may be wrong. Whether an optional field is written is always known and is
 /// not named. A rule without a list looks at everything.
 macro_rules! record {

@@ -18,15 +18,15 @@ use tidegate_plan::*;
 fn server_names(c: &mut Criterion) {
     let mut bench = c.benchmark_group("sni");
     for count in [10, 1_000, 100_000] {
-        let routes = tables_of(count, |n| format!("host-{n}.apps.example.com"));
-        let names = Asked::new(count, |n| format!("host-{n}.apps.example.com"));
+        let routes = tables_of(count, |n| format!("host-{n:05}.apps.example.com"));
+        let names = Asked::new(count, |n| format!("host-{n:05}.apps.example.com"));
         bench
             .bench_function(BenchmarkId::new("exact", count), |b| names.each(b, |name| admit(&routes, name)));
 
         // The same tables, of which only a thousand names are asked for: what is left is the cost of the lookup
         // itself without that of reading memory that was not read for long.
         if count == 100_000 {
-            let busy = Asked::new(1_000, |n| format!("host-{}.apps.example.com", n * 97));
+            let busy = Asked::new(1_000, |n| format!("host-{:05}.apps.example.com", n * 97));
             bench.bench_function("exact/1000-busy-of-100000", |b| busy.each(b, |name| admit(&routes, name)));
         }
 
@@ -34,8 +34,8 @@ fn server_names(c: &mut Criterion) {
         // misses the exact names first, and most of them a wildcard of another depth.
         let under = ["", "deep.", "very.deep."];
         let mixed = |n: usize| match n % 4 {
-            0 => format!("host-{n}.apps.example.com"),
-            depth => format!("*.host-{n}.{}apps.example.com", under[depth - 1]),
+            0 => format!("host-{n:05}.apps.example.com"),
+            depth => format!("*.host-{n:05}.{}apps.example.com", under[depth - 1]),
         };
         let wildcards = tables_of(count, mixed);
         let names = Asked::new(count, |n| mixed(n + usize::from(n % 4 == 0)).replace('*', "a.b"));
@@ -43,7 +43,13 @@ fn server_names(c: &mut Criterion) {
             names.each(b, |name| admit(&wildcards, name));
         });
 
-        let each = |n: usize| format!("host-{n}.apps.example.com");
+        // The exact ones of the same tables: whether they pay for wildcards that they do not need.
+        let names = Asked::new(count.div_ceil(4), |n| mixed(n * 4));
+        bench.bench_function(BenchmarkId::new("exact-beside-wildcards", count), |b| {
+            names.each(b, |name| admit(&wildcards, name));
+        });
+
+        let each = |n: usize| format!("host-{n:05}.apps.example.com");
         let listeners = (0..count).map(|n| passthrough(&format!("l{n}"), &each(n)));
         let routes = (0..count).map(|n| tls_route(&format!("r{n}"), &format!("l{n}"), &[&each(n)]));
         let tables = tables(listeners.chain(routes));
@@ -70,20 +76,20 @@ fn requests(c: &mut Criterion) {
             |n: usize, host: &str, path: HttpMatch| http_route(&format!("r{n}"), "web", &[host], &[&[path]]);
         let build = |route: &dyn Fn(usize) -> Body| tables((0..count).map(route).chain([http("web", "")]));
 
-        let tables = build(&|n| route(n, &format!("host-{n}.example.com"), prefix("/")));
-        let hosts = Asked::new(count, |n| format!("host-{n}.example.com"));
+        let tables = build(&|n| route(n, &format!("host-{n:05}.example.com"), prefix("/")));
+        let hosts = Asked::new(count, |n| format!("host-{n:05}.example.com"));
         bench.bench_function(BenchmarkId::new("hosts", count), |b| {
             hosts.each(b, |host| ask(&tables, &get(host, "/a/b/c")));
         });
 
-        let tables = build(&|n| route(n, "example.com", exact(&format!("/shop/item-{n}"))));
-        let paths = Asked::new(count, |n| format!("/shop/item-{n}"));
+        let tables = build(&|n| route(n, "example.com", exact(&format!("/shop/item-{n:05}"))));
+        let paths = Asked::new(count, |n| format!("/shop/item-{n:05}"));
         bench.bench_function(BenchmarkId::new("exact-paths", count), |b| {
             paths.each(b, |path| ask(&tables, &get("example.com", path)));
         });
 
-        let tables = build(&|n| route(n, "example.com", prefix(&format!("/shop/item-{n}"))));
-        let paths = Asked::new(count, |n| format!("/shop/item-{n}/details/large"));
+        let tables = build(&|n| route(n, "example.com", prefix(&format!("/shop/item-{n:05}"))));
+        let paths = Asked::new(count, |n| format!("/shop/item-{n:05}/details/large"));
         bench.bench_function(BenchmarkId::new("prefixes", count), |b| {
             paths.each(b, |path| ask(&tables, &get("example.com", path)));
         });
@@ -98,7 +104,7 @@ fn ask(tables: &Tables, request: &Request<'_>) -> bool {
 fn updates(c: &mut Criterion) {
     let mut bench = c.benchmark_group("update");
     for count in [10, 100_000] {
-        let name = |n: usize| format!("host-{n}.apps.example.com");
+        let name = |n: usize| format!("host-{n:05}.apps.example.com");
         let tables = tables_of(count, name);
         let one = Arc::new(Fragment::new(tls_route("one-more", "tls", &["one-more.apps.example.com"])));
         bench.bench_function(BenchmarkId::new("tls-route", count), |b| {
@@ -115,7 +121,7 @@ fn updates(c: &mut Criterion) {
         });
     }
     let routes =
-        (0..100_000).map(|n| tls_route(&format!("r{n}"), "tls", &[&format!("host-{n}.example.com")]));
+        (0..100_000).map(|n| tls_route(&format!("r{n}"), "tls", &[&format!("host-{n:05}.example.com")]));
     let plan = plan(routes.chain([passthrough("tls", "")]));
     bench.sample_size(10).bench_function("from-nothing/100000", |b| b.iter(|| Tables::new(&plan)));
 }

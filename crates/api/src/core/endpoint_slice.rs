@@ -26,8 +26,8 @@ record! {
         pub ports: List<EndpointPort, 0, 20000> = "ports",
     }
     rules: [
-        endpoint_addresses_fit_the_type("addressType", "endpoints[].addresses"),
-        endpoint_addresses_can_be_reached("endpoints[].addresses"),
+        endpoint_addresses_fit_the_type("addressType", "endpoints[*].addresses[*]"),
+        endpoint_addresses_can_be_reached("endpoints[*].addresses[*]"),
         endpoint_port_names_are_unique("ports[].name"),
     ]
     others: ["apiVersion", "kind", "metadata"]

@@ -31,7 +31,7 @@ record! {
     }
     rules: [
         service_has_ports("type", "clusterIP", "ports?"),
-        service_ports_have_names("ports[].name"),
+        service_ports_have_names("ports[*].name"),
         service_port_names_are_unique("ports[].name"),
         service_ports_are_distinct("ports[].port", "ports[].protocol"),
         external_name_is_a_hostname("type", "externalName"),

@@ -19,7 +19,7 @@ record! {
         http_matched_headers_are_unique("headers[].name"),
         http_matched_headers_differ_in_more_than_case("headers[].name"),
         matched_query_params_are_unique("queryParams[].name"),
-        query_param_value_is_at_most_1024_long("queryParams[].value"),
+        query_param_value_is_at_most_1024_long("queryParams[*].value"),
     ]
 }
 

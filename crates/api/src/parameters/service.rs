@@ -18,7 +18,7 @@ record! {
     rules: [
         service_annotation_keys("annotations?"),
         load_balancer_class_is_a_name("loadBalancerClass"),
-        source_ranges_are_networks("loadBalancerSourceRanges"),
+        source_ranges_are_networks("loadBalancerSourceRanges[*]"),
         load_balancer_fields_go_with_its_type("type"),
     ]
 }

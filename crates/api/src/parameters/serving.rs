@@ -37,7 +37,7 @@ record! {
         /// Whether an answer of our own says why.
         pub error_reasons: Option<bool> = "errorReasons",
     }
-    rules: [trusted_proxies_are_networks("trustedProxies")]
+    rules: [trusted_proxies_are_networks("trustedProxies[*]")]
 }
 
 record! {

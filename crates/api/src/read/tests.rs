@@ -90,7 +90,13 @@ record! {
         pub layers: Vec<Inner> = "layers",
         pub lid: Option<bool> = "lid",
     }
-    rules: [green_has_a_lid("colour"), layers_grow("layers[].size"), layers_are_two("layers?"), all_is_well]
+    rules: [
+        green_has_a_lid("colour"),
+        layers_grow("layers[].size"),
+        layers_are_two("layers?"),
+        layers_are_thick("layers[*].size"),
+        all_is_well,
+    ]
 }
 
 fn green_has_a_lid(paint: &Paint, place: &mut Place<'_>) {
@@ -108,6 +114,13 @@ fn layers_grow(paint: &Paint, place: &mut Place<'_>) {
 fn layers_are_two(paint: &Paint, place: &mut Place<'_>) {
     if paint.layers.len() != 2 {
         place.wrong("layers", "not two", "");
+    }
+}
+
+/// The placeholder of a size is 1.
+fn layers_are_thick(paint: &Paint, place: &mut Place<'_>) {
+    for (index, _) in paint.layers.iter().enumerate().filter(|(_, layer)| layer.size.get() == 1) {
+        place.wrong(&format!("layers[{index}]"), "thin", "");
     }
 }
 
@@ -132,6 +145,11 @@ fn rules_that_do_not_look_at_what_could_not_be_read_are_asked() {
         (
             "{colour: Green, layers: [x]}",
             "layers[0]: expected a map, found a string|: green without a lid|layers: not two",
+        ),
+        (
+            "{lid: true, colour: Red, layers: [{size: 1}, {}, x, {size: 1}]}",
+            "layers[0].size: odd|layers[1]: the field `size` is missing|layers[2]: expected a map, found a string\
+             |layers[3].size: odd|layers: not two|layers[0]: thin|layers[3]: thin",
         ),
         ("{colour: Green, layers: x}", "layers: expected a list, found a string|: green without a lid"),
     ] {
