@@ -53,6 +53,8 @@ pub struct Engine {
 impl Engine {
     #[must_use]
     pub fn new(options: Options) -> Self {
+        // Nobody listens to what h2 says with every frame. Until that is known, other libraries have it offered to `log`.
+        let _ = tracing::dispatcher::set_global_default(tracing::Dispatch::none());
         Self {
             options: Arc::new(options),
             budgets: Arc::default(),

@@ -5,6 +5,7 @@ pub mod auth;
 mod body;
 mod client;
 mod clock;
+mod cork;
 mod engine;
 mod exchange;
 pub mod filters;

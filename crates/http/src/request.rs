@@ -10,6 +10,7 @@ use http::{Method, StatusCode, Uri, Version};
 use tidegate_plan::{Headers, PathError, Request, normal_path};
 
 use crate::forwarded::Announced;
+use crate::hop;
 use crate::host::Host;
 
 /// Why a request is not even looked at.
@@ -84,12 +85,8 @@ pub(crate) fn is_http2(protocol: &[u8]) -> bool {
 /// What would say to an HTTP/1.1 backend something else than HTTP/2 said to us. Line breaks and NUL are no part of a
 /// [`HeaderValue`] or a [`Uri`].
 fn settle_framing(parts: &Parts) -> Result<(), BadRequest> {
-    let has = |name: HeaderName| parts.headers.contains_key(name);
-    let connection = has(header::CONNECTION)
-        || has(header::TRANSFER_ENCODING)
-        || has(header::UPGRADE)
-        || has(HeaderName::from_static("keep-alive"))
-        || has(HeaderName::from_static("proxy-connection"));
+    let te = |name: &HeaderName| *name == header::TE;
+    let connection = parts.headers.keys().any(|name| hop::is_of_connection(name) && !te(name));
     let te = parts.headers.get_all(header::TE).iter().any(|te| te != "trailers");
     if parts.headers.get_all(header::CONTENT_LENGTH).iter().nth(1).is_some() {
         return Err(BadRequest::SeveralLengths);

@@ -120,7 +120,7 @@ impl Default for Bounds {
             body_time: Duration::from_secs(60),
             streams: 100,
             resets: 100,
-            idle_upstream: 64,
+            idle_upstream: 256,
             idle_upstream_time: Duration::from_secs(60),
             retry_size: 64 * 1024,
             mirrors: 256,

@@ -72,6 +72,9 @@ async fn room(
     stall: &mut Stall,
 ) -> Result<(), Blocked> {
     stream.reserve_capacity(1);
+    if stream.capacity() > 0 {
+        return Ok(());
+    }
     stall.since = None;
     poll_fn(|context| {
         if stream.poll_reset(context).is_ready() {

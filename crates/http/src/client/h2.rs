@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
+use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -13,24 +14,40 @@ use h2::{Reason, RecvStream, SendStream};
 use http::header::{self, HeaderMap};
 use http::{Method, Request, Response, StatusCode};
 use http_body::Body as _;
-use tidegate_proxy::Bounds;
 use tokio::sync::oneshot;
 
+use super::Tie;
 use super::watched::Watched;
 use crate::body::{Body, Incoming, pipe};
 use crate::clock::Clock;
+use crate::cork::{Cork, Corked, corked};
+use crate::engine::Home;
+use crate::flush::Flushes;
 use crate::hop;
+use crate::wire::Wire;
 
 /// A connection that gives each request to `begin`.
 pub(super) struct Connection<B> {
     state: State,
+    cork: Cork<Watched>,
+    flushes: Rc<Flushes>,
+    tie: Rc<Tie>,
     begin: B,
     is_ending: bool,
 }
 
 enum State {
-    Handshaking(Handshake<Watched, Bytes>),
-    Serving(server::Connection<Watched, Bytes>),
+    Handshaking(Handshake<Corked<Watched>, Bytes>),
+    Serving(server::Connection<Corked<Watched>, Bytes>),
+}
+
+/// Why a connection ends before its end.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Broken {
+    #[error(transparent)]
+    Http2(#[from] h2::Error),
+    #[error(transparent)]
+    Wire(#[from] io::Error),
 }
 
 /// Where the answer to a request goes, and what comes before it.
@@ -51,7 +68,8 @@ pub(crate) struct Tunnel {
 }
 
 impl<B> Connection<B> {
-    pub(super) fn new(stream: Watched, bounds: &Bounds, begin: B) -> Self {
+    pub(super) fn new(wire: Wire, tie: &Rc<Tie>, home: &Home, begin: B) -> Self {
+        let bounds = home.kit.bounds();
         let mut builder = Builder::new();
         builder
             .max_concurrent_streams(bounds.streams)
@@ -62,7 +80,10 @@ impl<B> Connection<B> {
             .initial_window_size(256 * 1024)
             .initial_connection_window_size(1024 * 1024)
             .enable_connect_protocol();
-        Self { state: State::Handshaking(builder.handshake(stream)), begin, is_ending: false }
+        let (stream, cork) = corked(Watched { wire, activity: Rc::clone(&tie.activity) });
+        let state = State::Handshaking(builder.handshake(stream));
+        let (flushes, tie) = (Rc::clone(&home.flushes), Rc::clone(tie));
+        Self { state, cork, flushes, tie, begin, is_ending: false }
     }
 
     /// Lets it end after the requests that are under way.
@@ -82,25 +103,43 @@ impl<B> Future for Connection<B>
 where
     B: Fn(Request<Incoming>, Rc<Reply>) + Unpin,
 {
-    type Output = Result<(), h2::Error>;
+    type Output = Result<(), Broken>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
+        let polled = this.poll_frames(context);
+        if polled.is_pending() {
+            // Where there are several requests, more of them may be answered in a moment.
+            if this.tie.is_shared() {
+                this.cork.release_late(&this.flushes, context)?;
+            } else {
+                this.cork.release(context)?;
+            }
+        }
+        polled.map_err(Into::into)
+    }
+}
+
+impl<B> Connection<B>
+where
+    B: Fn(Request<Incoming>, Rc<Reply>),
+{
+    fn poll_frames(&mut self, context: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
         loop {
-            match &mut this.state {
+            match &mut self.state {
                 State::Handshaking(handshake) => {
                     let mut connection = ready!(Pin::new(handshake).poll(context))?;
-                    if this.is_ending {
+                    if self.is_ending {
                         connection.graceful_shutdown();
                     }
-                    this.state = State::Serving(connection);
+                    self.state = State::Serving(connection);
                 }
                 State::Serving(connection) => match ready!(connection.poll_accept(context)) {
                     None => return Poll::Ready(Ok(())),
                     Some(next) => {
                         let (request, respond) = next?;
                         let (request, reply) = Reply::to(request, respond);
-                        (this.begin)(request, reply);
+                        (self.begin)(request, reply);
                     }
                 },
             }
@@ -115,6 +154,8 @@ impl Reply {
         let mut incoming = if head.method == Method::CONNECT {
             let (send, out) = oneshot::channel();
             (tunnel, begun) = (Some(Tunnel { frames, out }), Some(send));
+            Incoming::Empty
+        } else if frames.is_end_stream() {
             Incoming::Empty
         } else {
             Incoming::http2(frames, &head.headers)
@@ -202,8 +243,11 @@ pub(super) async fn answer(
         .await;
         return;
     }
-    if let Some(length) = body.size_hint().exact() {
-        head.headers_mut().entry(header::CONTENT_LENGTH).or_insert_with(|| length.into());
+    // Not by its entry, for which a full map grows even where the header is there.
+    if let Some(length) = body.size_hint().exact()
+        && !head.headers().contains_key(header::CONTENT_LENGTH)
+    {
+        head.headers_mut().insert(header::CONTENT_LENGTH, length.into());
     }
     if let Some(stream) = reply.send(head, false) {
         pipe(body, stream, stall_time).await;

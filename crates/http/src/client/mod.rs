@@ -26,7 +26,6 @@ pub(crate) use self::h1::Connection as Http1;
 pub(crate) use self::h2::{Reply as Http2Reply, Tunnel};
 use self::tie::Overdue;
 pub(crate) use self::tie::Tie;
-use self::watched::Watched;
 use crate::body::{Body, Incoming};
 use crate::engine::Home;
 use crate::wire::{Stream, Wire};
@@ -165,8 +164,7 @@ where
             h2::answer(answering, &reply, &clock, stall_time).await;
         }));
     };
-    let stream = Watched { wire, activity: Rc::clone(&tie.activity) };
-    let connection = pin!(h2::Connection::new(stream, &bounds, begin));
+    let connection = pin!(h2::Connection::new(wire, &tie, &home, begin));
     attend(connection, h2::Connection::end, Tie::broke, &tie, &bounds).await;
     drop(seat);
 }

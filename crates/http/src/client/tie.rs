@@ -104,6 +104,11 @@ impl Tie {
         }
     }
 
+    /// Whether several requests are under way.
+    pub(super) fn is_shared(&self) -> bool {
+        self.requests.get() > 1
+    }
+
     /// Where it is while no request is under way. A client that says nothing at first has no more time than one that
     /// says little.
     fn phase(&self) -> Phase {

@@ -39,7 +39,8 @@ pub fn write_request(
     host: impl FnOnce() -> String,
     exact: Option<u64>,
 ) -> Encoder {
-    out.reserve(headers.len() * USUAL_LINE + USUAL_LINE);
+    let beside = announced.map_or(0, |announced| announced.text().len());
+    out.reserve(headers.len() * USUAL_LINE + USUAL_LINE + beside);
     out.extend_from_slice(method.as_str().as_bytes());
     out.push(b' ');
     out.extend_from_slice(uri.path_and_query().map_or("/", PathAndQuery::as_str).as_bytes());

@@ -76,7 +76,8 @@ pub(super) fn read_headers(
     }
     let mut lines = lines(head);
     let first = lines.next().ok_or(HeadError::Malformed)?;
-    let mut headers = HeaderMap::with_capacity(count - 1);
+    // With room for one more: an answer over HTTP/2 gets a date, and a map that grows is made anew.
+    let mut headers = HeaderMap::with_capacity(count);
     let mut told = Told::default();
     for line in lines {
         let (name, value) = read_header(head, line)?;

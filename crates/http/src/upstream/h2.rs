@@ -23,6 +23,7 @@ use tokio::time::{sleep, timeout};
 use super::Destination;
 use crate::body::{Incoming, Upload, pipe};
 use crate::clock::Clock;
+use crate::cork::corked;
 use crate::hop;
 use crate::request::Outgoing;
 use crate::wire;
@@ -81,14 +82,20 @@ impl Connection {
             .initial_connection_window_size(1024 * 1024)
             .max_send_buffer_size(256 * 1024)
             .max_header_list_size(256 * 1024);
+        let (stream, cork) = corked(stream);
         let (sender, mut connection) = builder.handshake(stream).await?;
         let life = Rc::new(Life { active: Cell::new(0), is_over: Cell::new(false) });
         let pings = connection.ping_pong();
         let lived = Rc::clone(&life);
         tokio::task::spawn_local(async move {
+            let ended = poll_fn(|context| {
+                let polled = Pin::new(&mut connection).poll(context).is_ready();
+                let is_over = polled || cork.release(context).is_err();
+                if is_over { Poll::Ready(()) } else { Poll::Pending }
+            });
             tokio::select! {
                 biased;
-                _ = connection => {}
+                () = ended => {}
                 () = silence(pings, &lived) => {}
             }
             lived.is_over.set(true);

@@ -22,8 +22,8 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use rustix::event::epoll;
+use tokio::runtime::LocalOptions;
 use tokio::sync::mpsc::error::TryRecvError;
-use tokio::task::LocalSet;
 
 pub(crate) use self::accept::Listening;
 use self::accept::Open;
@@ -125,8 +125,9 @@ impl Worker {
 
     /// Serves until there is nobody left to give commands.
     pub(crate) fn run(self, orders: Ordered) -> io::Result<()> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-        LocalSet::new().block_on(&runtime, self.serve(orders))
+        // Not a `LocalSet`, which would poll this future as well with every turn of its tasks.
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        runtime.enable_io().enable_time().build_local(LocalOptions::default())?.block_on(self.serve(orders))
     }
 
     async fn serve(mut self, mut orders: Ordered) -> io::Result<()> {

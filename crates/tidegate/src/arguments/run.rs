@@ -183,7 +183,7 @@ struct BoundOptions {
     /// Reset streams of one HTTP/2 connection before it is ended [default: 100]
     #[arg(long, value_name = "N")]
     max_resets: Option<usize>,
-    /// Idle connections to one endpoint, for each worker [default: 64]
+    /// Idle connections to one endpoint, for each worker [default: 256]
     #[arg(long, value_name = "N")]
     max_idle_upstream: Option<usize>,
     /// How long one of them is kept [default: 1m]
