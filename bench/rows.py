@@ -156,6 +156,8 @@ ROWS = (
         direct=HTTP),
     web("http_up", "HTTP request of 1 MB, 8 connections", ("--plain", "--conns", "8", "--body", "1048576"), 8080, "http",
         direct=HTTP),
+    web("https_down", "HTTPS answer of 1 MB, 8 connections", (*ECDSA, "--conns", "8", "--path", "/large"), 8447, "https",
+        default=False),
     cpu("h2", "HTTP/2 request over TLS, 10 connections with 10 each", "h2", ECDSA, 8447, "h2", goal=HTTP2_GOAL),
     cpu("grpc", "gRPC call over TLS, the same", "h2", (*ECDSA, "--host", "grpc.test", "--grpc", "64"), 8447, "grpc",
         goal=HTTP2_GOAL),

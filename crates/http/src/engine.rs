@@ -67,7 +67,7 @@ impl Engine {
         let (clock, flushes) = (Rc::new(Clock::new()), Rc::default());
         Rc::new(Home {
             options: Arc::clone(&self.options),
-            pools: Pools::new(&kit.bounds(), &clock, &flushes),
+            pools: Pools::new(&kit.bounds(), &clock, &flushes, &kit.pipes),
             rules: Rules::new(Arc::clone(&self.rules)),
             extras: AllExtras::new(Arc::clone(&self.budgets)),
             limits: limits(&kit.bounds()),

@@ -23,7 +23,7 @@ mod worker;
 
 pub use ending::Ending;
 pub use http::{ConnectionPlace, HttpConnection, HttpEngine, HttpKit, HttpWorker, Https, Rewound};
-pub use net::{owner, raise_descriptor_limit};
+pub use net::{PipePool, Piped, owner, raise_descriptor_limit};
 pub use observe::{
     AccessLog, Format as LogFormat, Recent, Refused, RequestRecord, RequestStats, Target as LogTarget,
 };

@@ -6,10 +6,10 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use tidegate_proxy::{Ending, Lease};
+use tidegate_proxy::{Ending, Lease, PipePool, Piped};
 use tokio::time::Sleep;
 
-use super::{BodyError, Incoming, IncomingError};
+use super::{BodyError, Incoming, IncomingError, Polled};
 use crate::exchange::Exchange;
 use crate::upstream::{Hold, cause};
 
@@ -39,21 +39,37 @@ impl Download {
         download
     }
 
-    pub(super) fn poll(
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Polled<Frame<Bytes>, BodyError> {
+        let polled = Pin::new(&mut self.incoming).poll_frame(context);
+        self.note(polled, |frame| frame.data_ref().map_or(0, Bytes::len), context)
+    }
+
+    /// The same in a pipe, where that can be.
+    pub(super) fn poll_piped(
         &mut self,
+        pipes: &PipePool,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match Pin::new(&mut self.incoming).poll_frame(context) {
+    ) -> Option<Polled<Piped, BodyError>> {
+        let polled = self.incoming.poll_piped(pipes, context)?;
+        Some(self.note(polled, Piped::len, context))
+    }
+
+    /// Counts what came, and whether it came in time.
+    fn note<T>(
+        &mut self,
+        polled: Polled<T, IncomingError>,
+        size: impl Fn(&T) -> usize,
+        context: &mut Context<'_>,
+    ) -> Polled<T, BodyError> {
+        match polled {
             // What is always ready is not looked at by a timer.
             Poll::Ready(Some(Ok(_))) if self.is_late() => self.times_out(),
-            Poll::Ready(Some(Ok(frame))) => {
-                if let Some(data) = frame.data_ref() {
-                    self.exchange.carried_down(data.len());
-                }
+            Poll::Ready(Some(Ok(part))) => {
+                self.exchange.carried_down(size(&part));
                 if self.incoming.is_end_stream() {
                     self.finish();
                 }
-                Poll::Ready(Some(Ok(frame)))
+                Poll::Ready(Some(Ok(part)))
             }
             Poll::Ready(None) => {
                 self.finish();
@@ -74,7 +90,7 @@ impl Download {
         self.deadline.as_mut().is_some_and(|end| end.as_mut().poll(context).is_ready())
     }
 
-    fn times_out<T>(&self) -> Poll<Option<Result<T, BodyError>>> {
+    fn times_out<T>(&self) -> Polled<T, BodyError> {
         self.exchange.ends(Ending::RequestTimeout, None);
         Poll::Ready(Some(Err(BodyError::Timeout)))
     }

@@ -12,8 +12,10 @@ use bytes::Bytes;
 use h2::{Reason, RecvStream};
 use http::{HeaderMap, Method, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
+use tidegate_proxy::{PipePool, Piped};
 use tokio::time::timeout;
 
+use super::Polled;
 use crate::client::{Http1, Http2Reply};
 use crate::h1::BadBody;
 use crate::upstream::Checkout;
@@ -138,6 +140,19 @@ impl Incoming {
         match self {
             Self::Backend(line) => line.into_wire(),
             Self::Empty | Self::Client(_) | Self::Http2(_) => None,
+        }
+    }
+
+    /// What comes next in a pipe. Outer `None`: it comes as a frame.
+    pub(super) fn poll_piped(
+        &mut self,
+        pipes: &PipePool,
+        context: &mut Context<'_>,
+    ) -> Option<Polled<Piped, IncomingError>> {
+        match self {
+            Self::Client(connection) => connection.poll_piped(pipes, context),
+            Self::Backend(line) => line.poll_piped(pipes, context),
+            Self::Empty | Self::Http2(_) => None,
         }
     }
 

@@ -3,6 +3,7 @@
 mod download;
 mod incoming;
 mod pipe;
+mod source;
 mod upload;
 
 use std::pin::Pin;
@@ -10,11 +11,13 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
+use tidegate_proxy::{PipePool, Piped};
 
 pub(crate) use self::download::Download;
 pub(crate) use self::incoming::{Incoming, IncomingError};
 pub(crate) use self::pipe::pipe;
-pub(crate) use self::upload::{Source, Upload};
+pub(crate) use self::source::Source;
+pub(crate) use self::upload::Upload;
 
 /// Why a body ends before its end. The other side must not take what it got for the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -45,8 +48,36 @@ impl From<Bytes> for Body {
     }
 }
 
-/// What a body does while the other side takes nothing of it.
+/// What there is of a body at a time.
+pub(crate) enum Portion {
+    Frame(Frame<Bytes>),
+    Piped(Piped),
+}
+
+pub(crate) type Polled<T, E> = Poll<Option<Result<T, E>>>;
+
+/// What a body does for the other side beside giving it frames.
 pub(crate) trait Outbound: http_body::Body<Data = Bytes, Error = BodyError> {
+    /// What comes next in a pipe, where nobody needs to see it. Outer `None`: it comes as a frame.
+    fn poll_piped(&mut self, _: &PipePool, _: &mut Context<'_>) -> Option<Polled<Piped, BodyError>> {
+        None
+    }
+
+    /// What comes next, in a pipe where that can be and the other side takes it so.
+    fn poll_portion(
+        &mut self,
+        pipes: Option<&PipePool>,
+        context: &mut Context<'_>,
+    ) -> Polled<Portion, BodyError>
+    where
+        Self: Unpin,
+    {
+        match pipes.and_then(|pipes| self.poll_piped(pipes, context)) {
+            Some(polled) => polled.map_ok(Portion::Piped),
+            None => Pin::new(self).poll_frame(context).map_ok(Portion::Frame),
+        }
+    }
+
     /// Carries on what else depends on it. `Err` when it is not worth waiting any more.
     fn go_on(&mut self, _: &mut Context<'_>) -> Result<(), BodyError> {
         Ok(())
@@ -56,9 +87,31 @@ pub(crate) trait Outbound: http_body::Body<Data = Bytes, Error = BodyError> {
     fn stalls(&self) {}
 }
 
-impl Outbound for Upload {}
+impl Outbound for Upload {
+    fn poll_piped(
+        &mut self,
+        pipes: &PipePool,
+        context: &mut Context<'_>,
+    ) -> Option<Polled<Piped, BodyError>> {
+        match self {
+            Self::Client { source, at } => source.poll_piped(at, pipes, context),
+            Self::Empty | Self::Bytes(_) | Self::Copy { .. } => None,
+        }
+    }
+}
 
 impl Outbound for Body {
+    fn poll_piped(
+        &mut self,
+        pipes: &PipePool,
+        context: &mut Context<'_>,
+    ) -> Option<Polled<Piped, BodyError>> {
+        match self {
+            Self::Download(download) => download.poll_piped(pipes, context),
+            Self::Empty | Self::Bytes(_) => None,
+        }
+    }
+
     fn go_on(&mut self, context: &mut Context<'_>) -> Result<(), BodyError> {
         match self {
             Self::Download(download) => download.go_on(context),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Version};
 use http_body::{Body as _, Frame};
-use tidegate_proxy::Ending;
+use tidegate_proxy::{Ending, PipePool, Piped};
 use tokio::io::AsyncWrite as _;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use super::Tie;
 use super::activity::Activity;
 use crate::answer::{Cause, answer};
-use crate::body::{Body, BodyError, Incoming, IncomingError, Outbound};
+use crate::body::{Body, BodyError, Incoming, IncomingError, Outbound, Polled, Portion};
 use crate::engine::Home;
 use crate::flush::Flush;
 use crate::h1::{
@@ -274,7 +274,7 @@ impl Connection {
             return Poll::Ready(Ok(()));
         }
         let stream = &mut self.wire.borrow_mut().stream;
-        ready!(out.poll_flush(stream, context, || self.activity.went()))?;
+        ready!(stream.poll_send(&mut out, context, || self.activity.went()))?;
         // One that rests has no memory for it.
         *out = Outbox::default();
         Poll::Ready(Ok(()))
@@ -297,8 +297,10 @@ impl Connection {
             write_response(out.small(), head.status, &head.headers, exact, date.as_bytes(), asked)
         };
         drop(head);
+        let takes_pipes = encoder.is_plain() && self.wire.borrow().stream.is_plain();
+        let pipes = takes_pipes.then_some(&home.kit.pipes);
         poll_fn(|context| {
-            let is_over = ready!(self.poll_body(&mut body, &mut encoder, context))?;
+            let is_over = ready!(self.poll_body(&mut body, &mut encoder, pipes, context))?;
             body.suffices(context);
             if !is_over {
                 *self.waits_with.borrow_mut() = Some(context.waker().clone());
@@ -315,15 +317,19 @@ impl Connection {
         &self,
         body: &mut Body,
         encoder: &mut Encoder,
+        pipes: Option<&PipePool>,
         context: &mut Context<'_>,
     ) -> Poll<Result<bool, Broken>> {
         loop {
             let mut waits = false;
             while !waits && !encoder.is_done() && self.out.borrow().has_room() {
-                let frame = Pin::new(&mut *body).poll_frame(context);
-                let mut out = self.out.borrow_mut();
-                match frame {
-                    Poll::Ready(Some(frame)) => encoder.write(frame?, body.is_end_stream(), &mut out)?,
+                let portion = body.poll_portion(pipes, context)?;
+                let (is_last, mut out) = (body.is_end_stream(), self.out.borrow_mut());
+                match portion {
+                    Poll::Ready(Some(Portion::Frame(frame))) => encoder.write(frame, is_last, &mut out)?,
+                    Poll::Ready(Some(Portion::Piped(piped))) => {
+                        encoder.write_piped(piped, is_last, &mut out)?;
+                    }
                     Poll::Ready(None) => encoder.end(&mut out)?,
                     Poll::Pending => waits = true,
                 }
@@ -453,5 +459,22 @@ impl Connection {
                 Err(error) => return Poll::Ready(Some(Err(error.into()))),
             }
         }
+    }
+
+    /// The same in a pipe, where that can be.
+    pub(crate) fn poll_piped(
+        &self,
+        pipes: &PipePool,
+        context: &mut Context<'_>,
+    ) -> Option<Polled<Piped, IncomingError>> {
+        // A client that waits to be told that its body is wanted is told with the first frame.
+        if self.expects.get() {
+            return None;
+        }
+        let polled = self.wire.borrow_mut().poll_piped(&mut self.body.borrow_mut(), pipes, context)?;
+        if let Poll::Ready(Some(Ok(_))) = &polled {
+            self.activity.came();
+        }
+        Some(polled.map_err(Into::into))
     }
 }

@@ -103,6 +103,25 @@ impl Decoder {
         }
     }
 
+    /// How many bytes are to come as they are, as far as anybody knows. 0 where there is something between them.
+    pub(crate) const fn plain(&self) -> u64 {
+        match self.state {
+            State::Exact(left) => left,
+            State::ToTheEnd => u64::MAX,
+            _ => 0,
+        }
+    }
+
+    /// So many of [those](Self::plain) went another way.
+    pub(crate) fn took(&mut self, count: usize) {
+        if let State::Exact(left) = &mut self.state {
+            *left = left.saturating_sub(count as u64);
+            if *left == 0 {
+                self.state = State::Done;
+            }
+        }
+    }
+
     /// Nothing more comes. Whether that was all of it.
     pub(crate) fn ends(&mut self) -> bool {
         if matches!(self.state, State::ToTheEnd) {

@@ -7,6 +7,7 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{Method, StatusCode, Version};
 use http_body::Frame;
+use tidegate_proxy::Piped;
 
 use super::Outbox;
 use super::head::{decimal, is_of_framing};
@@ -225,6 +226,28 @@ impl Encoder {
             Self::ToTheEnd => out.push(data, b""),
         }
         if is_last && *self != Self::Done { self.end(out) } else { Ok(()) }
+    }
+
+    /// Whether bytes are written as they are.
+    pub(crate) const fn is_plain(self) -> bool {
+        matches!(self, Self::Exact(_) | Self::ToTheEnd)
+    }
+
+    /// Writes a part of the body that is in a pipe. Only for one that [is plain](Self::is_plain).
+    pub(crate) fn write_piped(
+        &mut self,
+        piped: Piped,
+        is_last: bool,
+        out: &mut Outbox,
+    ) -> Result<(), WrongLength> {
+        if let Self::Exact(left) = self {
+            *left = left.checked_sub(piped.len() as u64).ok_or(WrongLength)?;
+            if *left == 0 {
+                *self = Self::Done;
+            }
+        }
+        out.push_piped(piped);
+        if is_last { self.end(out) } else { Ok(()) }
     }
 
     /// The body is over.

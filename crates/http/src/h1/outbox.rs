@@ -1,10 +1,12 @@
-//! Bytes on their way out: small ones gathered, a large piece as it is, all in as few writes as there can be.
+//! Bytes on their way out: small ones gathered, a large piece as it is, all in as few writes as there can be. Behind them
+//! there may be some in a pipe, which whoever has a socket empties.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
+use tidegate_proxy::Piped;
 use tokio::io::AsyncWrite;
 
 #[derive(Debug, Default)]
@@ -16,6 +18,8 @@ pub struct Outbox {
     large: Bytes,
     /// Behind `large`.
     after: &'static [u8],
+    /// Behind all of it.
+    piped: Option<Piped>,
 }
 
 /// A piece from this size on is not copied.
@@ -25,7 +29,7 @@ const ENOUGH: usize = 16 * 1024;
 
 impl Outbox {
     pub(crate) fn is_empty(&self) -> bool {
-        self.gone == self.small.len() && self.large.is_empty() && self.after.is_empty()
+        self.gone == self.small.len() && self.is_small()
     }
 
     /// Whether more may be put in before some of it goes.
@@ -35,7 +39,7 @@ impl Outbox {
 
     /// Whether nothing of it is large.
     pub(crate) fn is_small(&self) -> bool {
-        self.large.is_empty() && self.after.is_empty()
+        self.large.is_empty() && self.after.is_empty() && self.piped.is_none()
     }
 
     /// Where small things are written to. Only [with room](Self::has_room).
@@ -55,16 +59,32 @@ impl Outbox {
         }
     }
 
-    /// Writes until nothing is left. `carried` is told of each write that took something.
+    /// Puts in what is in a pipe. Only [with room](Self::has_room).
+    pub(crate) fn push_piped(&mut self, piped: Piped) {
+        debug_assert!(self.is_small(), "nothing overtakes what is large");
+        self.piped = Some(piped);
+    }
+
+    /// What is left in a pipe once all else [is written](Self::poll_flush).
+    pub(crate) fn piped(&mut self) -> Option<&mut Piped> {
+        self.piped.take_if(|piped| piped.is_empty());
+        self.piped.as_mut()
+    }
+
+    /// Writes until nothing is left but a pipe. `carried` is told of each write that took something.
     pub fn poll_flush<S: AsyncWrite + Unpin>(
         &mut self,
         stream: &mut S,
         context: &mut Context<'_>,
         mut carried: impl FnMut(),
     ) -> Poll<io::Result<()>> {
-        while !self.is_empty() {
+        loop {
             let small = &self.small[self.gone..];
-            let written = if self.is_small() {
+            let is_small = self.large.is_empty() && self.after.is_empty();
+            if is_small && small.is_empty() {
+                break;
+            }
+            let written = if is_small {
                 ready!(Pin::new(&mut *stream).poll_write(context, small))?
             } else {
                 let slices = [IoSlice::new(small), IoSlice::new(&self.large), IoSlice::new(self.after)];

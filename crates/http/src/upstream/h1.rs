@@ -5,7 +5,6 @@ use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
@@ -13,9 +12,10 @@ use std::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Method, StatusCode, response};
 use http_body::{Body as _, Frame};
+use tidegate_proxy::{PipePool, Piped};
 
 use super::pools::Pool;
-use crate::body::{IncomingError, Upload};
+use crate::body::{IncomingError, Outbound as _, Polled, Portion, Upload};
 use crate::flush::Flush;
 use crate::h1::{
     BadBody, Decoder, Encoder, HeadError, LineEnds, Outbox, Piece, Scan, read_response, take_front,
@@ -111,28 +111,34 @@ impl Line {
     }
 
     /// Writes what is to be written, and what there is of the body behind it, until both are at their end.
-    fn poll_upload(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Unanswered>> {
+    fn poll_upload(&mut self, pipes: &PipePool, context: &mut Context<'_>) -> Poll<Result<(), Unanswered>> {
         if self.is_broken || self.waits_with.is_some() || self.encoder.is_done() && self.out.is_empty() {
             return Poll::Ready(Ok(()));
         }
+        let takes_pipes = self.encoder.is_plain() && self.wire.stream.is_plain();
+        let pipes = takes_pipes.then_some(pipes);
         loop {
             let mut waits = false;
             while !waits && !self.encoder.is_done() && self.out.has_room() {
-                let wrote = match Pin::new(&mut self.upload).poll_frame(context) {
+                let portion = self.upload.poll_portion(pipes, context).map_err(|_| Unanswered::Request)?;
+                let is_last = self.upload.is_end_stream();
+                let wrote = match portion {
                     Poll::Pending => {
                         waits = true;
                         Ok(())
                     }
                     Poll::Ready(None) => self.encoder.end(&mut self.out),
-                    Poll::Ready(Some(Err(_))) => return Poll::Ready(Err(Unanswered::Request)),
-                    Poll::Ready(Some(Ok(frame))) => {
-                        self.encoder.write(frame, self.upload.is_end_stream(), &mut self.out)
+                    Poll::Ready(Some(Portion::Frame(frame))) => {
+                        self.encoder.write(frame, is_last, &mut self.out)
+                    }
+                    Poll::Ready(Some(Portion::Piped(piped))) => {
+                        self.encoder.write_piped(piped, is_last, &mut self.out)
                     }
                 };
                 wrote.map_err(|_| Unanswered::Request)?;
             }
             let has_begun = &mut self.has_begun;
-            match ready!(self.out.poll_flush(&mut self.wire.stream, context, || *has_begun = true)) {
+            match ready!(self.wire.stream.poll_send(&mut self.out, context, || *has_begun = true)) {
                 Err(error) if !self.has_begun => return Poll::Ready(Err(error.into())),
                 // It may have answered before it stopped to listen.
                 Err(_) => {
@@ -154,9 +160,10 @@ impl Line {
         &mut self,
         scan: &mut Scan,
         early: &mut impl FnMut(StatusCode, HeaderMap),
+        pipes: &PipePool,
         context: &mut Context<'_>,
     ) -> Poll<Result<response::Parts, Unanswered>> {
-        if let Poll::Ready(Err(error)) = self.poll_upload(context) {
+        if let Poll::Ready(Err(error)) = self.poll_upload(pipes, context) {
             return Poll::Ready(Err(error));
         }
         loop {
@@ -215,7 +222,7 @@ impl Flush for RefCell<Line> {
         let line = &mut *self.borrow_mut();
         let waits_with = line.waits_with.take();
         let has_begun = &mut line.has_begun;
-        let flushed = line.out.poll_flush(&mut line.wire.stream, context, || *has_begun = true);
+        let flushed = line.wire.stream.poll_send(&mut line.out, context, || *has_begun = true);
         // What went wrong its own task will see as well.
         if !matches!(flushed, Poll::Ready(Ok(())))
             && let Some(task) = waits_with
@@ -263,7 +270,7 @@ impl Checkout {
                 line.waits_with = Some(context.waker().clone());
                 self.pool.flushes.put(Rc::clone(&self.line) as Rc<dyn Flush>);
             }
-            line.poll_answer(&mut scan, &mut early, context)
+            line.poll_answer(&mut scan, &mut early, &self.pool.pipes, context)
         })
         .await
     }
@@ -283,7 +290,7 @@ impl Checkout {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, IncomingError>>> {
         let line = &mut *self.line.borrow_mut();
-        let broke_off = matches!(line.poll_upload(context), Poll::Ready(Err(_)));
+        let broke_off = matches!(line.poll_upload(&self.pool.pipes, context), Poll::Ready(Err(_)));
         loop {
             match line.body.take(&mut line.wire.rest) {
                 Ok(Piece::Data(data)) => return Poll::Ready(Some(Ok(Frame::data(data)))),
@@ -308,9 +315,26 @@ impl Checkout {
         }
     }
 
+    /// The same in a pipe, where that can be.
+    pub(crate) fn poll_piped(
+        &mut self,
+        pipes: &PipePool,
+        context: &mut Context<'_>,
+    ) -> Option<Polled<Piped, IncomingError>> {
+        let line = &mut *self.line.borrow_mut();
+        if !line.wire.is_for_pipes(&line.body) {
+            return None;
+        }
+        if let Poll::Ready(Err(_)) = line.poll_upload(&self.pool.pipes, context) {
+            return Some(Poll::Ready(Some(Err(IncomingError::Request))));
+        }
+        let polled = line.wire.poll_piped(&mut line.body, pipes, context)?;
+        Some(polled.map_err(Into::into))
+    }
+
     /// Sends more of the request.
     pub(crate) fn go_on(&mut self, context: &mut Context<'_>) -> Result<(), IncomingError> {
-        match self.line.borrow_mut().poll_upload(context) {
+        match self.line.borrow_mut().poll_upload(&self.pool.pipes, context) {
             Poll::Ready(Err(_)) => Err(IncomingError::Request),
             Poll::Ready(Ok(())) | Poll::Pending => Ok(()),
         }

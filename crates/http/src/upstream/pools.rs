@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use tidegate_plan::{BackendId, ObjectName};
-use tidegate_proxy::{Bounds, Endpoint, Snapshot, TlsTo};
+use tidegate_proxy::{Bounds, Endpoint, PipePool, Snapshot, TlsTo};
 
 use super::{Destination, Speaks, h1, h2};
 use crate::clock::Clock;
@@ -22,6 +22,7 @@ pub(crate) struct Pools {
     tended: Cell<Instant>,
     clock: Rc<Clock>,
     flushes: Rc<Flushes>,
+    pipes: PipePool,
 }
 
 /// What connections must have in common. A pool holds what the addresses stand for, so that they stand for nothing
@@ -44,14 +45,16 @@ pub(super) struct Pool {
     closed: Cell<bool>,
     pub(super) clock: Rc<Clock>,
     pub(super) flushes: Rc<Flushes>,
+    pub(super) pipes: PipePool,
 }
 
 /// How often idle connections are looked at.
 const TENDED: Duration = Duration::from_secs(1);
 
 impl Pools {
-    pub(crate) fn new(bounds: &Bounds, clock: &Rc<Clock>, flushes: &Rc<Flushes>) -> Self {
+    pub(crate) fn new(bounds: &Bounds, clock: &Rc<Clock>, flushes: &Rc<Flushes>, pipes: &PipePool) -> Self {
         Self {
+            pipes: pipes.clone(),
             clock: Rc::clone(clock),
             flushes: Rc::clone(flushes),
             all: RefCell::default(),
@@ -81,6 +84,7 @@ impl Pools {
                 closed: Cell::new(false),
                 clock: Rc::clone(&self.clock),
                 flushes: Rc::clone(&self.flushes),
+                pipes: self.pipes.clone(),
             })
         });
         Rc::clone(pool)

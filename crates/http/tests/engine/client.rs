@@ -98,6 +98,11 @@ impl Connection {
         }
     }
 
+    /// The same connection, for who reads or writes beside.
+    pub(crate) fn stream(&self) -> TcpStream {
+        self.0.get_ref().try_clone().unwrap()
+    }
+
     /// Sends nothing more, and goes on to read.
     pub(crate) fn end(&mut self) {
         self.0.get_mut().shutdown(std::net::Shutdown::Write).unwrap();

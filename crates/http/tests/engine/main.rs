@@ -9,6 +9,7 @@ mod gate;
 mod raw;
 
 mod auth;
+mod bodies;
 mod calls;
 mod closing;
 mod connections;

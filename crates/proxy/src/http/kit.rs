@@ -1,4 +1,4 @@
-//! What a worker lends to the HTTP engine on its thread: the newest snapshot, chance, counters, the log, the journal.
+//! What a worker lends to the HTTP engine on its thread: the newest snapshot, chance, pipes, counters, the log, the journal.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -11,6 +11,7 @@ use std::time::{Instant, SystemTime};
 use arc_swap::Guard;
 use tidegate_plan::TlsVersion;
 
+use crate::net::PipePool;
 use crate::observe::{ConnectFailure, LogWriter, Record, Refused, RequestRecord, RequestStats, Side};
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
@@ -22,11 +23,18 @@ pub struct HttpKit {
     worker: usize,
     log: Option<Rc<RefCell<LogWriter>>>,
     random: RefCell<Random>,
+    /// For bodies that nobody needs to look at.
+    pub pipes: PipePool,
 }
 
 impl HttpKit {
-    pub(crate) fn new(shared: &Arc<Shared>, worker: usize, log: Option<Rc<RefCell<LogWriter>>>) -> Self {
-        Self { shared: Arc::clone(shared), worker, log, random: RefCell::new(Random::new()) }
+    pub(crate) fn new(
+        shared: &Arc<Shared>,
+        worker: usize,
+        log: Option<Rc<RefCell<LogWriter>>>,
+        pipes: PipePool,
+    ) -> Self {
+        Self { shared: Arc::clone(shared), worker, log, random: RefCell::new(Random::new()), pipes }
     }
 
     /// What is served at this moment. To be let go before anything is waited for.

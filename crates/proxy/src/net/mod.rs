@@ -10,5 +10,5 @@ pub(crate) use self::descriptors::descriptor_limit;
 pub use self::descriptors::raise_descriptor_limit;
 pub(crate) use self::listen::{has_ipv6, open_tcp, open_udp};
 pub use self::owner::owner;
-pub(crate) use self::pipes::PipePool;
+pub use self::pipes::{PipePool, Piped};
 pub(crate) use self::tcp::{Dialer, TcpStream, accept};

@@ -9,10 +9,9 @@ use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, Shutdown, SocketAddrAny, SocketFlags, SocketType, sockopt,
 };
-use rustix::pipe::SpliceFlags;
 
 use crate::engine::{Network, Stream};
-use crate::net::pipes::Pipe;
+use crate::net::pipes::{Pipe, again};
 
 #[derive(Debug)]
 pub(crate) struct TcpStream(OwnedFd);
@@ -84,19 +83,12 @@ impl Stream for TcpStream {
     }
 
     fn fill(&self, pipe: &Pipe) -> io::Result<usize> {
-        again(|| rustix::pipe::splice(&self.0, None, &pipe.write, None, pipe.size, MOVE))
+        pipe.fill(self.0.as_fd(), pipe.size)
     }
 
     fn drain(&self, pipe: &Pipe, length: usize) -> io::Result<usize> {
-        again(|| rustix::pipe::splice(&pipe.read, None, &self.0, None, length, MOVE))
+        pipe.drain(self.0.as_fd(), length)
     }
-}
-
-const MOVE: SpliceFlags = SpliceFlags::MOVE.union(SpliceFlags::NONBLOCK);
-
-/// A signal is no reason to stop.
-fn again<T>(call: impl FnMut() -> rustix::io::Result<T>) -> io::Result<T> {
-    Ok(rustix::io::retry_on_intr(call)?)
 }
 
 /// Opens connections to backends.

@@ -15,7 +15,7 @@ pub(super) struct Kit {
     shared: Arc<Shared>,
     pub(super) snapshot: Arc<Snapshot>,
     scratch: Scratch,
-    pipes: PipePool,
+    pub(super) pipes: PipePool,
     dialer: Dialer,
     pub(super) random: Random,
     began: Instant,

@@ -94,7 +94,7 @@ impl Worker {
     pub(crate) fn new(number: usize, shared: Arc<Shared>, log: Option<LogWriter>) -> io::Result<Self> {
         let kit = Kit::new(number, &shared);
         let log = log.map(|log| Rc::new(RefCell::new(log)));
-        let http = shared.http.on_worker(HttpKit::new(&shared, number, log.clone()));
+        let http = shared.http.on_worker(HttpKit::new(&shared, number, log.clone(), kit.pipes.clone()));
         Ok(Self {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             listening: Vec::new(),
