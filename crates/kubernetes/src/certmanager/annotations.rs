@@ -8,6 +8,7 @@ use std::net::IpAddr;
 
 use serde_json::{Map, Value as Json, json};
 use tidegate_api::Meta;
+use tidegate_certs::Grouping;
 use tidegate_plan::Hostname;
 
 use super::text::{csv, duration};
@@ -68,20 +69,11 @@ pub struct IssuerRef {
     pub group: String,
 }
 
-/// Which names share a Certificate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Together {
-    #[default]
-    Namespace,
-    Listener,
-    Name,
-}
-
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Asked {
     pub(super) issuer: IssuerRef,
-    pub(super) together: Together,
+    pub(super) together: Grouping,
     /// Whether listeners with a hostname are ours as well.
     pub(super) all_listeners: bool,
     /// Fields of every Certificate's `spec`.
@@ -111,12 +103,13 @@ fn get<'a>(meta: &'a Meta, key: &str) -> Option<&'a str> {
     meta.annotation(&format!("{PREFIX}{key}"))
 }
 
-/// Reads them; what is wrong is noted. `Err`: nothing can be asked of anybody.
-pub(super) fn read(meta: &Meta, notes: &mut Vec<String>) -> Result<Asked, String> {
+/// Reads them; what is wrong is noted. `Err`: nothing can be asked of anybody. `together` is which names share a
+/// Certificate where they do not say.
+pub(super) fn read(meta: &Meta, together: Grouping, notes: &mut Vec<String>) -> Result<Asked, String> {
     let mut reader = Reader { meta, notes };
     let mut asked = Asked {
         issuer: reader.issuer()?,
-        together: reader.together(),
+        together: reader.together().unwrap_or(together),
         all_listeners: reader.all_listeners(),
         spec: Map::new(),
         first: Map::new(),
@@ -192,15 +185,15 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn together(&mut self) -> Together {
-        match self.meta.annotation(TOGETHER) {
-            None | Some("namespace") => Together::Namespace,
-            Some("listener") => Together::Listener,
-            Some("name") => Together::Name,
-            Some(other) => {
+    fn together(&mut self) -> Option<Grouping> {
+        match self.meta.annotation(TOGETHER)? {
+            "namespace" => Some(Grouping::Namespace),
+            "listener" => Some(Grouping::Listener),
+            "name" => Some(Grouping::Name),
+            other => {
                 let note = format!("annotation {TOGETHER} is `{other}`; write namespace, listener or name");
                 self.notes.push(note);
-                Together::Namespace
+                None
             }
         }
     }

@@ -11,7 +11,7 @@ fn asked(annotations: &[(&str, &str)]) -> (Asked, Vec<String>) {
     let mut notes = Vec::new();
     let issuer = [("cert-manager.io/cluster-issuer", "ca")];
     let meta = meta(&[&issuer[..], annotations].concat());
-    (read(&meta, &mut notes).expect("an issuer"), notes)
+    (read(&meta, Grouping::Name, &mut notes).expect("an issuer"), notes)
 }
 
 fn spec(annotations: &[(&str, &str)]) -> Json {
@@ -24,7 +24,7 @@ fn spec(annotations: &[(&str, &str)]) -> Json {
 fn the_issuer_is_read_as_the_gateway_shim_does() {
     let issuer = |annotations: &[(&str, &str)]| {
         let mut notes = Vec::new();
-        read(&meta(annotations), &mut notes).map(|asked| {
+        read(&meta(annotations), Grouping::Name, &mut notes).map(|asked| {
             let IssuerRef { name, kind, group } = asked.issuer;
             format!("{kind}.{group} {name}")
         })
@@ -103,7 +103,7 @@ fn every_annotation_has_its_field() {
     assert_eq!(asked.annotations["acme.cert-manager.io/http01-override-ingress-class"], "nginx");
     assert!(asked.annotations.contains_key("acme.cert-manager.io/http01-override-ingress-name"));
     assert_eq!(asked.annotations["cert-manager.io/issue-temporary-certificate"], "true");
-    assert_eq!((asked.all_listeners, asked.together), (true, Together::Listener));
+    assert_eq!((asked.all_listeners, asked.together), (true, Grouping::Listener));
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_wrong_value_is_told_and_takes_no_other_with_it() {
     for key in [LISTENERS, TOGETHER] {
         let (told, notes) = asked(&[(key, "perhaps")]);
         assert!(notes.len() == 1 && notes[0].contains(key), "{notes:?}");
-        assert_eq!((told.all_listeners, told.together), (false, Together::Namespace));
+        assert_eq!((told.all_listeners, told.together), (false, Grouping::Name), "as the operator has it");
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use tidegate_api::{read_object, yaml};
+use tidegate_certs::Grouping;
 use tidegate_plan::ListenerId;
 use tidegate_translate::{Resources, Settings, translate};
 
@@ -71,6 +72,7 @@ struct World {
     documents: Vec<String>,
     there: There,
     taken: BTreeSet<ObjectName>,
+    together: Grouping,
     most: usize,
     now: i64,
 }
@@ -78,7 +80,8 @@ struct World {
 impl World {
     fn new(documents: &[String]) -> Self {
         let documents = [&[CLASS.to_owned()], documents].concat();
-        Self { documents, there: There::default(), taken: BTreeSet::new(), most: 100, now: START }
+        let (there, taken, together) = (There::default(), BTreeSet::new(), Grouping::Namespace);
+        Self { documents, there, taken, together, most: 100, now: START }
     }
 
     fn targets(&self) -> Targets {
@@ -90,7 +93,7 @@ impl World {
             let problems: Vec<String> = reading.problems.iter().map(ToString::to_string).collect();
             resources.insert(reading.object.unwrap_or_else(|| panic!("{}", problems.join("\n"))));
         }
-        targets(&translate(&resources, &Settings::cluster()), &resources, &self.there)
+        targets(&translate(&resources, &Settings::cluster()), &resources, &self.there, self.together)
     }
 
     fn plan(&self) -> Plan {
@@ -298,6 +301,38 @@ fn names_of_different_namespaces_do_not_share_a_certificate() {
     assert_eq!(told(&world.settle()), "infra/tls: a.example.com");
     world.documents.push(routes[1].clone());
     assert_eq!(told(&world.settle()), "infra/tls: a.example.com; infra/tls-2: b.example.com");
+}
+
+#[test]
+fn the_owner_of_a_gateway_goes_before_the_operator() {
+    let routes = [route("shop", "web", &["a.example.com"]), route("infra", "web", &["b.example.com"])];
+    let told = |annotation: &str, together: Grouping| {
+        let world = World::new(&[&[gateway(annotation, &open())], &routes[..]].concat());
+        told(&World { together, ..world }.plan())
+    };
+    let (one, two) =
+        ("infra/tls: a.example.com b.example.com", "infra/tls: b.example.com; infra/tls-2: a.example.com");
+    assert_eq!(told("", Grouping::Listener), one);
+    assert_eq!(told("", Grouping::Namespace), two);
+    let per_namespace = ", gateway.tidegate.io/certificate-per: namespace";
+    assert_eq!(told(per_namespace, Grouping::Listener), two);
+    let per_listener = ", gateway.tidegate.io/certificate-per: listener";
+    assert_eq!(told(per_listener, Grouping::Namespace), one);
+    // What cannot be read is no word of the owner's.
+    assert_eq!(told(", gateway.tidegate.io/certificate-per: all", Grouping::Listener), one);
+}
+
+#[test]
+fn where_names_are_put_together_anew_the_old_certificates_stay_until_their_renewal() {
+    let routes = [route("shop", "web", &["a.example.com"]), route("infra", "web", &["b.example.com"])];
+    let mut world = World::new(&[&[gateway("", &open())], &routes[..]].concat());
+    let before = told(&world.settle());
+    world.together = Grouping::Listener;
+    let both = "infra/tls-3: a.example.com b.example.com";
+    assert_eq!(told(&world.settle()), format!("{before}; {both}"));
+    world.now = RENEWAL;
+    let plan = world.settle();
+    assert_eq!((told(&plan).as_str(), plan.remove.len()), (both, 2));
 }
 
 #[test]

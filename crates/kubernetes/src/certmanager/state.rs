@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
+use tidegate_certs::Grouping;
 use tidegate_plan::ObjectName;
 use tidegate_translate::{Resources, Translation};
 use tokio::sync::Notify;
@@ -18,6 +19,8 @@ use super::there::{Existing, There};
 /// What an operator sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
+    /// Which names share a Certificate, where annotations do not say.
+    pub together: Grouping,
     /// Names in a Certificate at most.
     pub names: usize,
     /// New names wait so long for others, so that ten routes are one change of a Certificate.
@@ -27,7 +30,7 @@ pub struct Bounds {
 impl Default for Bounds {
     /// CAs take so many names, Let's Encrypt this many.
     fn default() -> Self {
-        Self { names: 100, gather: Duration::from_secs(3) }
+        Self { together: Grouping::Namespace, names: 100, gather: Duration::from_secs(3) }
     }
 }
 
@@ -143,7 +146,7 @@ impl Certificates {
 
     /// Reads what is wanted, in view of the Certificates that there are.
     pub(crate) fn targets(&self, translation: &Translation, resources: &Resources) -> Targets {
-        targets(translation, resources, &self.state().there)
+        targets(translation, resources, &self.state().there, self.bounds.together)
     }
 
     /// How many are kept.

@@ -23,7 +23,7 @@ fn listener() -> ListenerId {
 fn wanted(names: &[&str]) -> Targets {
     let mut meta = tidegate_api::Meta::new("infra", "front");
     meta.annotations.insert("cert-manager.io/issuer".to_owned(), "ca".to_owned());
-    let asked = annotations::read(&meta, &mut Vec::new()).expect("an issuer");
+    let asked = annotations::read(&meta, Grouping::Namespace, &mut Vec::new()).expect("an issuer");
     let owner =
         Owner { kind: Kind::Gateway, name: ObjectName::new("infra", "front"), uid: "gateway-uid".to_owned() };
     let names = names.iter().map(|name| (Hostname::parse(name).expect("a name"), "infra".into())).collect();
@@ -97,7 +97,7 @@ fn ten_routes_are_one_change() {
 #[test]
 fn how_many_names_and_how_long_they_wait_is_for_the_operator_to_set() {
     let gather = Duration::from_secs(60);
-    let certificates = Certificates::within(Bounds { names: 2, gather });
+    let certificates = Certificates::within(Bounds { names: 2, gather, ..Bounds::default() });
     certificates.installed(true);
     certificates.listed(&BTreeSet::new());
     certificates.lead(true);

@@ -11,10 +11,11 @@ use tidegate_api::gateway::{Gateway, ListenerSet};
 use tidegate_api::listener::{Listener, TlsMode};
 use tidegate_api::refs::SecretReference;
 use tidegate_api::{Kind, Meta, ObjectKey};
+use tidegate_certs::Grouping;
 use tidegate_plan::{Hostname, ListenerId, ObjectName, RouteId, RouteKind};
 use tidegate_translate::{ISSUED_BY, Issuer, Resources, Translation, Wanted, Wants};
 
-use super::annotations::{self, Asked, IssuerRef, Together};
+use super::annotations::{self, Asked, IssuerRef};
 use super::there::There;
 
 /// By which the Gateway's owner says that Tidegate itself makes certificates.
@@ -66,9 +67,9 @@ impl Target {
     #[must_use]
     pub fn reason(&self, most: usize) -> String {
         match self.asked.together {
-            Together::Listener => format!("all names of a Secret, {most} at most"),
-            Together::Namespace => format!("names of one namespace, {most} at most"),
-            Together::Name => "one Certificate for each name".to_owned(),
+            Grouping::Listener => format!("all names of a Secret, {most} at most"),
+            Grouping::Namespace => format!("names of one namespace, {most} at most"),
+            Grouping::Name => "one Certificate for each name".to_owned(),
         }
     }
 }
@@ -93,10 +94,16 @@ impl std::fmt::Display for Owner {
     }
 }
 
-/// Reads them all.
+/// Reads them all. `together` is which names share a Certificate where annotations do not say.
 #[must_use]
-pub fn targets(translation: &Translation, resources: &Resources, there: &There) -> Targets {
-    let mut reader = Reader { translation, resources, found: Targets::default(), claims: Vec::new() };
+pub fn targets(
+    translation: &Translation,
+    resources: &Resources,
+    there: &There,
+    together: Grouping,
+) -> Targets {
+    let mut reader =
+        Reader { translation, resources, together, found: Targets::default(), claims: Vec::new() };
     for gateway in translation.gateways().filter_map(|name| resources.gateways.get(name)) {
         reader.gateway(gateway);
     }
@@ -117,6 +124,7 @@ struct Claim {
 struct Reader<'a> {
     translation: &'a Translation,
     resources: &'a Resources,
+    together: Grouping,
     found: Targets,
     claims: Vec<Claim>,
 }
@@ -185,7 +193,7 @@ impl<'a> Reader<'a> {
 
     fn asked(&mut self, meta: &Meta, kind: Kind) -> Result<Arc<Asked>, String> {
         let mut notes = Vec::new();
-        let asked = annotations::read(meta, &mut notes);
+        let asked = annotations::read(meta, self.together, &mut notes);
         notes.extend(asked.as_ref().err().cloned());
         if !notes.is_empty() {
             self.found.notes.insert(ObjectKey { kind, name: meta.object_name() }, notes);
@@ -292,9 +300,9 @@ impl<'a> Reader<'a> {
 
 fn together(holder: &Holder<'_>, name: &Hostname, namespace: &Arc<str>) -> Arc<str> {
     match holder.asked.together {
-        Together::Namespace => Arc::clone(namespace),
-        Together::Listener => "".into(),
-        Together::Name => name.as_str().into(),
+        Grouping::Namespace => Arc::clone(namespace),
+        Grouping::Listener => "".into(),
+        Grouping::Name => name.as_str().into(),
     }
 }
 

@@ -72,6 +72,16 @@ enum Together {
     Name,
 }
 
+impl Together {
+    const fn grouping(self) -> Grouping {
+        match self {
+            Self::Listener => Grouping::Listener,
+            Self::Namespace => Grouping::Namespace,
+            Self::Name => Grouping::Name,
+        }
+    }
+}
+
 /// Certificates for the names on routes.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Certificates")]
@@ -180,8 +190,9 @@ impl GroupingOptions {
 
     /// How cert-manager is asked.
     pub(crate) fn bounds(&self) -> Bounds {
-        let Bounds { names, gather } = Bounds::default();
+        let Bounds { together, names, gather } = Bounds::default();
         Bounds {
+            together: self.certificate_per.map_or(together, Together::grouping),
             names: self.names_per_certificate.unwrap_or(names).max(1),
             gather: self.gather_names.unwrap_or(gather),
         }
@@ -198,11 +209,7 @@ impl GroupingOptions {
         }
         let public = Budgets::public();
         for policy in all.values_mut() {
-            policy.grouping = match self.certificate_per {
-                Some(Together::Listener) => Grouping::Listener,
-                Some(Together::Namespace) | None => Grouping::Namespace,
-                Some(Together::Name) => Grouping::Name,
-            };
+            policy.grouping = self.certificate_per.map_or(policy.grouping, Together::grouping);
             policy.names_per_certificate = self.names_per_certificate.unwrap_or(policy.names_per_certificate);
             let gather = self.gather_names.map(|time| i64::try_from(time.as_secs()).unwrap_or(i64::MAX));
             policy.gather = gather.unwrap_or(policy.gather);

@@ -31,7 +31,7 @@ impl CertManager {
         bounds: Bounds,
         is_asked: bool,
     ) -> Self {
-        let targets = targets(translation, resources, there);
+        let targets = targets(translation, resources, there, bounds.together);
         let plan = plan(&targets.all, there, &taken(resources), bounds.names, words::now());
         Self { targets, plan, bounds, is_asked }
     }
@@ -67,7 +67,7 @@ impl CertManager {
             paragraph(2, &format!("Certificate {name} of {issuer}, into Secret {name}: {}", names.join(", ")))
         });
         let together = self.target(&wants.listener).map(|target| {
-            let Bounds { names, gather } = self.bounds;
+            let Bounds { names, gather, .. } = self.bounds;
             let wait =
                 (!gather.is_zero()).then(|| format!("; new names wait {} s for others", gather.as_secs()));
             let line = format!("together: {}{}", target.reason(names), wait.unwrap_or_default());

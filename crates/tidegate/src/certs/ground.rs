@@ -279,13 +279,15 @@ mod tests {
 
     #[test]
     fn cert_manager_is_asked_within_the_same_bounds() {
-        let words = "controller --image=a --cert-manager --names-per-certificate=7 --gather-names=1m";
+        let words = "controller --image=a --cert-manager --certificate-per=name --names-per-certificate=7 --gather-names=1m";
         let controller = started(&[leader("ours", words)], CONTROLLER_NAME).expect("it is there");
-        let bounds = Bounds { names: 7, gather: Duration::from_secs(60) };
+        let bounds = Bounds { together: Grouping::Name, names: 7, gather: Duration::from_secs(60) };
         assert_eq!(controller.settings().expect("settings").cert_manager, Some(bounds));
         assert_eq!(super::bounds(&options("").grouping, Some(&controller)), bounds);
         let asked = super::bounds(&options("--names-per-certificate 2").grouping, Some(&controller));
         assert_eq!(asked, Bounds { names: 2, ..bounds });
+        let asked = super::bounds(&options("--certificate-per listener").grouping, Some(&controller));
+        assert_eq!(asked, Bounds { together: Grouping::Listener, ..bounds });
         assert_eq!(super::bounds(&options("").grouping, None), Bounds::default());
     }
 

@@ -119,6 +119,8 @@ fn plan_tells_the_certificates_that_cert_manager_would_be_asked_for() {
     let told = certs(&["plan", example, "--names-per-certificate=2", "--gather-names=1m"]);
     let text = String::from_utf8(told.stdout).unwrap();
     assert!(text.contains("together: names of one namespace, 2 at most; new names wait 60 s"), "{text}");
+    let text = String::from_utf8(certs(&["plan", example, "--certificate-per=listener"]).stdout).unwrap();
+    assert!(text.contains("together: all names of a Secret, 100 at most"), "{text}");
 
     // On one machine there is no cert-manager: who else is named makes them.
     let text = String::from_utf8(certs(&["plan", example, "--certs=embedded"]).stdout).unwrap();
