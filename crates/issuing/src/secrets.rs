@@ -7,7 +7,7 @@ use tidegate_api::core::{Secret, SecretSpec};
 use tidegate_api::{Meta, Object};
 use tidegate_certs::{Certificate, Issuer, Picture, Seconds, stand_in};
 use tidegate_plan::{Hostname, ListenerId, ObjectName};
-use tidegate_translate::{CERTIFICATE_OF, ISSUED_BY, Wants};
+use tidegate_translate::{CERTIFICATE_OF, ISSUED_BY, STAND_IN, Wants};
 
 /// A certificate of ours.
 #[must_use]
@@ -55,7 +55,7 @@ impl StandIns {
             }
             if let Ok((chain, key)) = stand_in(&names, now) {
                 let own = ObjectName::new(Arc::clone(&target.namespace), format!("{}-stand-in", target.name));
-                let object = object(&own, target, "stand-in", &chain, &key);
+                let object = object(&own, target, STAND_IN, &chain, &key);
                 self.by_target.insert(target.clone(), (names, object));
             }
         }
@@ -84,7 +84,7 @@ mod tests {
         for issuer in [Issuer::Embedded, Issuer::acme(), Issuer::Acme("staging".into())] {
             assert_eq!(issuer_named(&issuer.to_string()), Some(issuer));
         }
-        assert_eq!(issuer_named("stand-in"), None);
+        assert_eq!(issuer_named(STAND_IN), None);
     }
 
     #[test]

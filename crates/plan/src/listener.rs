@@ -108,7 +108,8 @@ pub struct Listener {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerTls {
-    /// In the order of `certificateRefs`, the good ones only.
+    /// In the order in which they are shown: that of `certificateRefs`, those of an issuer's the newest first. The good
+    /// ones only.
     pub certificates: Vec<Certificate>,
     /// What stands in for the others, in the same order. A data plane that does not know of it refuses where it could
     /// have gone on.

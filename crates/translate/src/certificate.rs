@@ -1,5 +1,6 @@
 //! References to Secrets with a certificate and its key.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use tidegate_api::refs::SecretReference;
@@ -9,7 +10,7 @@ use tidegate_plan::{LastGood, ObjectName};
 use crate::conditions::{Fault, kind_name};
 use crate::credentials::KeyMaterial;
 use crate::lookup::{Lookup, Referent, Referrer, not_permitted};
-use crate::resources::ISSUED_BY;
+use crate::resources::{ISSUED_BY, STAND_IN};
 
 /// How long data planes go on with the certificate of a Secret that is gone. Whoever deletes one by mistake has this
 /// time to notice; whoever means it has not long to wait.
@@ -81,6 +82,20 @@ fn is_secret(reference: &SecretReference) -> bool {
 pub(crate) fn beside(secret: &ObjectName, lookup: &Lookup<'_>) -> Vec<Arc<KeyMaterial>> {
     let further = lookup.certificates_of(secret);
     further.into_iter().filter_map(|secret| lookup.credentials().key(secret).ok()).collect()
+}
+
+/// In the order in which they are shown: one of an issuer's that was replaced for some of its names may still be there
+/// for the others. A Secret that somebody wrote goes before all, and what vouches for itself comes last.
+pub(crate) fn newest_first(keys: &mut [Arc<KeyMaterial>], lookup: &Lookup<'_>) {
+    keys.sort_by_cached_key(|key| {
+        let secret = lookup.secret(&key.certificate.secret);
+        let rank = match secret.and_then(|secret| secret.meta.annotation(ISSUED_BY)) {
+            None => 0,
+            Some(STAND_IN) => 2,
+            Some(_) => 1,
+        };
+        (rank, Reverse(key.certificate.not_after))
+    });
 }
 
 /// Whether an issuer of ours made it, for the names it has and no others.

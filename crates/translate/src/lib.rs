@@ -23,7 +23,7 @@ mod translator;
 mod wants;
 
 pub use gateway::{AskedAddress, Infrastructure, short_hash, shortened};
-pub use resources::{CERTIFICATE_OF, ISSUED_BY, Objects, Resources};
+pub use resources::{CERTIFICATE_OF, ISSUED_BY, Objects, Resources, STAND_IN};
 pub use settings::{BundleVersion, CONTROLLER_NAME, Channel, Settings, Source};
 pub use translation::{
     Attachment, Delta, Issuer, LeftOut, Note, RouteAttachments, Translation, Verdict, Wanted, Wants,

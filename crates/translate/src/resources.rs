@@ -25,6 +25,9 @@ pub const CERTIFICATE_OF: &str = "gateway.tidegate.io/certificate-of";
 /// The annotation by which a Secret that we made names its issuer.
 pub const ISSUED_BY: &str = "gateway.tidegate.io/issued-by";
 
+/// The issuer of one that vouches for itself until there is another.
+pub const STAND_IN: &str = "stand-in";
+
 macro_rules! resources {
     ($($variant:ident, $field:ident: $type:ty;)+) => {
         #[derive(Clone, Debug, Default)]

@@ -351,11 +351,11 @@ fn read_certificates(
         }
         let is_awaited = owner.has_issuer && view.secret.as_ref() == Some(&name);
         let beside = if is_awaited { certificate::beside(&name, lookup) } else { Vec::new() };
+        let mut shown = Vec::new();
         match resolved {
             Ok(key) => {
                 all_issued &= is_awaited && certificate::is_issued(&name, lookup);
-                tls.certificates.push(key.certificate.clone());
-                view.blobs.push(Arc::clone(&key.blob));
+                shown.push(key);
             }
             // Where one Secret had no room for all names, what is left may be in those beside it.
             Err(_) if !beside.is_empty() && lookup.secret(&name).is_none() => {}
@@ -373,7 +373,9 @@ fn read_certificates(
                 tls.last_good.extend(last_good);
             }
         }
-        for key in beside {
+        shown.extend(beside);
+        certificate::newest_first(&mut shown, lookup);
+        for key in shown {
             tls.certificates.push(key.certificate.clone());
             view.blobs.push(Arc::clone(&key.blob));
         }
