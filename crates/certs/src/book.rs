@@ -28,8 +28,8 @@ pub struct Book {
     /// are asked for together, and not with others.
     pub(crate) parts: BTreeMap<(Issuer, Hostname), u64>,
     pub(crate) last_part: u64,
-    /// When something was decided last.
-    pub(crate) decided: Option<Seconds>,
+    /// Whether this process has decided something; before it another one may have, a while ago.
+    pub(crate) has_decided: bool,
 }
 
 /// A certificate to be asked for.
@@ -109,7 +109,7 @@ impl Book {
             seen: BTreeMap::new(),
             parts: BTreeMap::new(),
             last_part: 0,
-            decided: None,
+            has_decided: false,
         }
     }
 

@@ -2,6 +2,7 @@
 //! is.
 
 mod left;
+mod look;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -22,8 +23,8 @@ const LEDGER: &str = "ledger";
 /// However far off the next thing is, the clock may be set meanwhile.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// How long to be content with what a CA said about renewal when it says nothing more.
-const WITHOUT_A_WORD: Seconds = DAY / 4;
+/// How often the ledger is stored so that whoever starts next knows until when somebody was here.
+const NOTED: Seconds = DAY / 4;
 
 /// An order that was left longer ago than this is not gone on with.
 const STALE: Seconds = 6 * DAY;
@@ -69,6 +70,8 @@ pub struct Issuance {
     doing: HashMap<Id, Doing>,
     /// Certificates for which renewal information is being asked.
     looking: BTreeSet<ObjectName>,
+    /// When the ledger was stored last.
+    noted: Seconds,
 }
 
 impl std::fmt::Debug for Issuance {
@@ -146,6 +149,7 @@ impl Issuance {
             tasks: JoinSet::new(),
             doing: HashMap::new(),
             looking: BTreeSet::new(),
+            noted: 0,
         })
     }
 
@@ -220,6 +224,10 @@ impl Issuance {
     async fn turn(&mut self, demand: &Arc<Demand>) -> Duration {
         let now = (self.clock)();
         let decision = self.book.decide(now, demand, &self.policies);
+        if self.book.ledger().counts() && (now - self.noted).abs() > NOTED {
+            // A store that fails is told of by whoever needs it.
+            let _ = self.store_ledger().await;
+        }
         for secret in &decision.drop {
             self.forget(secret).await;
         }
@@ -278,7 +286,8 @@ impl Issuance {
         Ok(())
     }
 
-    async fn store_ledger(&self) -> Result<(), StoreError> {
+    async fn store_ledger(&mut self) -> Result<(), StoreError> {
+        self.noted = (self.clock)();
         let content = self.book.ledger().within(self.store.largest());
         self.store.put(Shelf::Ledger, LEDGER, &content).await
     }
@@ -310,13 +319,7 @@ impl Issuance {
     async fn finish(&mut self, done: Done, demand: &Demand) {
         let now = (self.clock)();
         match done {
-            Done::Look(secret, suggestion) => {
-                self.looking.remove(&secret);
-                match suggestion {
-                    Some(suggestion) => self.noting(|book| _ = book.suggested(&secret, suggestion)).await,
-                    None => self.book.not_suggested(&secret, now + WITHOUT_A_WORD),
-                }
-            }
+            Done::Look(secret, suggestion) => self.looked(&secret, suggestion, now).await,
             Done::Order(intent, Ok(mut certificate)) => {
                 certificate.held.secret = self.book.place(&intent.order, demand, now);
                 match self.store_certificate(&intent.order.secret, &certificate).await {
@@ -374,31 +377,6 @@ impl Issuance {
         if self.store.remove(Shelf::Certificates, &secret.to_string()).await.is_ok() {
             self.book.dropped(secret);
             self.picture.certificates.remove(secret);
-        }
-    }
-
-    /// Asks CAs when they would have certificates renewed.
-    fn look(&mut self, now: Seconds) {
-        let due: Vec<ObjectName> = self.book.to_look_at(now).iter().map(|held| held.secret.clone()).collect();
-        for secret in due {
-            let Some(certificate) = self.picture.certificates.get(&secret).cloned() else { continue };
-            if self.looking.len() >= 4 || !self.looking.insert(secret.clone()) {
-                continue;
-            }
-            let (issuers, store) = (Arc::clone(&self.issuers), Arc::clone(&self.store));
-            let whose = secret.clone();
-            let task = self.tasks.spawn(async move {
-                let acme = match &certificate.held.issuer {
-                    Issuer::Acme(account) => issuers.acme.get(account),
-                    Issuer::Embedded => None,
-                };
-                let suggestion = match acme {
-                    Some(acme) => acme.suggestion(&certificate, &*store, now).await,
-                    None => None,
-                };
-                Done::Look(secret, suggestion)
-            });
-            self.doing.insert(task.id(), Doing::Look(whose));
         }
     }
 }

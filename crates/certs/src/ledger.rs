@@ -29,6 +29,8 @@ pub struct Ledger {
     /// When CAs would have certificates renewed, by Secret.
     #[serde(with = "pairs")]
     windows: BTreeMap<ObjectName, Window>,
+    /// When something was decided last, by whatever process.
+    seen: Option<Seconds>,
 }
 
 /// Of the certificate with this serial number.
@@ -131,11 +133,25 @@ impl Ledger {
         self.charges.push(charge);
     }
 
-    /// The clock was set ahead: nothing is older for that.
-    pub(crate) fn postpone(&mut self, by: Seconds) {
+    /// Whether there is something that would be older if time had passed.
+    pub(crate) const fn counts(&self) -> bool {
+        !self.charges.is_empty()
+    }
+
+    /// How long nobody has looked, until now.
+    pub(crate) fn look(&mut self, now: Seconds) -> Seconds {
+        now - self.seen.replace(now).unwrap_or(now)
+    }
+
+    /// So much time may not have passed: no order is older for it.
+    pub(crate) fn recount(&mut self, by: Seconds) {
         for charge in &mut self.charges {
             charge.at += by;
         }
+    }
+
+    /// The same for certificates that were made again.
+    pub(crate) fn rest_on(&mut self, by: Seconds) {
         for setback in self.again.values_mut() {
             setback.since += by;
         }

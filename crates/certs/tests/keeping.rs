@@ -4,11 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tidegate_certs::{
     Acme, AcmeSettings, Answer, Authority, Boxed, ChallengeKind, Challenges, DAY, Demand, Document,
-    EmbeddedSettings, FolderStore, Intent, Issuance, Issuer, Issuers, Ledger, Order, Picture, Policies,
+    EmbeddedSettings, FolderStore, HOUR, Intent, Issuance, Issuer, Issuers, Ledger, Order, Picture, Policies,
     Policy, Seconds, Shelf, State, Store, StoreError, Want, WantedName, Why,
 };
 use tidegate_plan::{Hostname, ObjectName};
@@ -106,6 +107,41 @@ async fn a_failure_is_not_remembered_once_there_is_a_certificate() {
     let stored = &store.documents(Shelf::Ledger).unwrap()[0].content;
     let ledger: Ledger = serde_json::from_slice(stored).unwrap();
     assert_eq!(ledger.setbacks().count(), 0);
+}
+
+/// A clock that a test sets.
+static CLOCK: AtomicI64 = AtomicI64::new(1_800_000_000);
+
+#[tokio::test]
+async fn whoever_starts_next_learns_until_when_somebody_was_here() {
+    let clock: fn() -> Seconds = || CLOCK.load(SeqCst);
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(FolderStore::open(folder.path()).unwrap());
+    let charge = format!(
+        r#"{{"at": {}, "issuer": {{"acme": "default"}}, "gateways": [], "namespaces": [], "domains": ["example.com"]}}"#,
+        clock()
+    );
+    let file = folder.path().join("ledger/ledger.json");
+    std::fs::write(&file, format!(r#"{{"charges": [{charge}]}}"#)).unwrap();
+    let (issuers, policies) = (Issuers::default(), Policies::from([(Issuer::acme(), Policy::acme())]));
+    let complain = &mut |error: &StoreError| panic!("{error}");
+    let issuance = Issuance::open(store, issuers, Arc::new(Nobody), policies, clock, complain).await.unwrap();
+    let (wants, wanted) = watch::channel(Arc::<Demand>::default());
+    let (show, mut pictures) = watch::channel(Arc::new(issuance.picture()));
+    let task = tokio::spawn(async move { issuance.keep(wanted, &show).await });
+    pictures.changed().await.unwrap();
+    let mut stored = Vec::new();
+    for _ in 0..4 {
+        let ledger: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        stored.push(clock() - ledger["seen"].as_i64().unwrap());
+        CLOCK.fetch_add(5 * HOUR, SeqCst);
+        // Has it look.
+        pictures.mark_unchanged();
+        wants.send(Arc::default()).unwrap();
+        pictures.changed().await.unwrap();
+    }
+    assert_eq!(stored, [0, 5 * HOUR, 0, 5 * HOUR], "not each time, but before it would be taken for away");
+    task.abort();
 }
 
 /// Goes wrong when an order's task asks for accounts.

@@ -41,6 +41,8 @@ struct Year {
     ahead: Seconds,
     /// Until when it is far off.
     wrong: Seconds,
+    /// When it was set ahead by so little that nobody notices, and by how much.
+    unnoticed: Vec<(Seconds, Seconds)>,
     /// Until when nobody can expect renewals: a clock that is far behind does not say that they are due.
     excused: Seconds,
     book: Book,
@@ -94,6 +96,7 @@ impl Year {
             now: START,
             ahead: 0,
             wrong: START,
+            unnoticed: Vec::new(),
             excused: START,
             book: Book::default(),
             policies: Policies::from([(Issuer::acme(), policy)]),
@@ -180,14 +183,10 @@ impl Year {
             }
         }
         if self.chance.one_in(300) {
-            // A process that starts again knows what was stored, and goes on with its orders.
-            let held = self.book.held().values().cloned().collect::<Vec<Held>>();
-            let orders = self.book.orders().values().cloned().collect::<Vec<Order>>();
-            let text = serde_json::to_string(self.book.ledger()).unwrap();
-            self.book = Book::new(held, orders, serde_json::from_str(&text).unwrap());
+            self.start_again();
+            self.set_clock(4);
         } else {
-            // Not while nobody looks: who was away takes a jump for the time that has passed.
-            self.set_clock();
+            self.set_clock(1_000);
         }
         if self.chance.one_in(500) {
             // The CA revokes one and says so.
@@ -200,17 +199,32 @@ impl Year {
         }
     }
 
-    /// A little off, and now and then by hours or weeks, for hours or weeks.
-    fn set_clock(&mut self) {
-        let was_wrong = self.wrong > START;
+    /// A process that starts again, maybe after a while, knows what was stored, and goes on with its orders.
+    fn start_again(&mut self) {
+        let held = self.book.held().values().cloned().collect::<Vec<Held>>();
+        let orders = self.book.orders().values().cloned().collect::<Vec<Order>>();
+        let text = serde_json::to_string(self.book.ledger()).unwrap();
+        self.book = Book::new(held, orders, serde_json::from_str(&text).unwrap());
+        if self.chance.one_in(3) {
+            self.now += self.chance.below(self.life / 30);
+        }
+    }
+
+    /// Once in so many times: a little off, or by hours or weeks, for hours or weeks.
+    fn set_clock(&mut self, times: i64) {
+        let (was_wrong, before) = (self.wrong > START, self.ahead);
         if was_wrong && self.wrong <= self.now {
             (self.ahead, self.wrong) = (0, START);
-        } else if !was_wrong && self.chance.one_in(1_000) {
+        } else if !was_wrong && self.chance.one_in(times) {
             self.ahead = self.chance.below(self.life / 90) - self.life / 180;
-        } else if !was_wrong && self.chance.one_in(1_000) {
+        } else if !was_wrong && self.chance.one_in(times) {
             let far = [DAY, 35 * DAY, 2 * self.life][usize::try_from(self.chance.below(3)).unwrap()];
             self.ahead = self.chance.below(2 * far) - far;
             self.wrong = self.now + HOUR + self.chance.below(21 * DAY);
+        }
+        let set_by = self.ahead - before;
+        if (1..=DAY).contains(&set_by) {
+            self.unnoticed.push((self.now, set_by));
         }
         if self.ahead < -self.life / 20 {
             self.excused = self.now + self.life / 3;
@@ -231,7 +245,15 @@ impl Year {
             let failure = if self.outage > self.now {
                 Some(Failure::Issuer { message: "down".to_owned(), wait: None })
             } else if self.patience > self.now {
-                Some(Failure::Issuer { message: "429".to_owned(), wait: Some(self.patience - self.now) })
+                let (message, wait) = ("429".to_owned(), self.patience - self.now);
+                // It may mean itself, or these names.
+                Some(if self.chance.one_in(2) {
+                    Failure::Issuer { message, wait: Some(wait) }
+                } else {
+                    Failure::Limited { message, wait }
+                })
+            } else if !broken.is_empty() && self.chance.one_in(4) {
+                Some(Failure::Order("refused, and nobody says for which name".to_owned()))
             } else if !broken.is_empty() {
                 Some(Failure::Names(broken))
             } else {
@@ -302,11 +324,15 @@ impl Year {
         }
     }
 
-    /// In no window there were more orders for new names than the budgets have. Jumps of a few hours make the window of
-    /// the machine's clock that much shorter.
+    /// In no window there were more orders for new names than the budgets have. Jumps of a few hours make it that much
+    /// shorter.
     fn check_budgets(&self) {
         let budgets = self.policy().budgets.unwrap();
-        let window = budgets.window - DAY;
+        let window = |from: Seconds| {
+            let within = |at: Seconds| (from..from + budgets.window).contains(&at);
+            let jumps = self.unnoticed.iter().filter(|(at, _)| within(*at));
+            budgets.window - jumps.map(|(_, by)| by).sum::<Seconds>()
+        };
         let new: Vec<(Seconds, &Order)> = self
             .made
             .iter()
@@ -314,7 +340,7 @@ impl Year {
             .map(|(at, order)| (*at, order))
             .collect();
         for (index, (at, _)) in new.iter().enumerate() {
-            let within = new[index..].iter().take_while(|(later, _)| *later < at + window);
+            let within = new[index..].iter().take_while(|(later, _)| *later < at + window(*at));
             let (mut all, mut namespaces, mut domains) = (0, BTreeMap::new(), BTreeMap::new());
             for (_, order) in within {
                 all += 1;

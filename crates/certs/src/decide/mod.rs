@@ -24,6 +24,10 @@ use crate::{
 /// Somebody decides every minute: a longer gap than this is a clock that was set, or a machine that slept.
 const GAP: Seconds = 6 * HOUR;
 
+/// A process may be away for so long; after more than this, nobody can say whether the time has passed or the clock was set
+/// meanwhile.
+const AWAY: Seconds = DAY;
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
     /// To be made now; each is to be told to [`Book::begin`].
@@ -144,9 +148,14 @@ impl Book {
     }
 
     fn settle(&mut self, now: Seconds, demand: &Demand, policies: &Policies) {
-        let before = self.decided.replace(now).unwrap_or(now);
-        if now - before > GAP {
-            self.ledger.postpone(now - before);
+        let unseen = self.ledger.look(now);
+        let was_here = std::mem::replace(&mut self.has_decided, true);
+        if unseen > if was_here { GAP } else { AWAY } {
+            self.ledger.recount(unseen);
+            // Of what a process finds that was away for long, something may have ended: that is asked for at once.
+            if was_here {
+                self.ledger.rest_on(unseen);
+            }
         }
         let windows = policies.values().filter_map(|policy| policy.budgets.map(|budgets| budgets.window));
         self.ledger.settle(now, windows.max().unwrap_or(7 * DAY));

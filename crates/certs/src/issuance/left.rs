@@ -3,7 +3,7 @@
 use tidegate_plan::ObjectName;
 use tokio::task::Id;
 
-use super::{Doing, Issuance, STALE, WITHOUT_A_WORD};
+use super::{Doing, Issuance, STALE};
 use crate::{DAY, Demand, Failure, Intent, Order, Seconds, Shelf};
 
 /// An order whose names nobody wants any more is kept so long, should they come back.
@@ -19,10 +19,7 @@ impl Issuance {
                 self.failed(&order, &failure, (self.clock)()).await;
                 let _ = self.store.remove(Shelf::Orders, &order.secret.to_string()).await;
             }
-            Some(Doing::Look(secret)) => {
-                self.looking.remove(&secret);
-                self.book.not_suggested(&secret, (self.clock)() + WITHOUT_A_WORD);
-            }
+            Some(Doing::Look(secret)) => self.looked(&secret, None, (self.clock)()).await,
             None => {}
         }
     }
