@@ -203,7 +203,7 @@ async fn what_the_ca_wants_renewed_is_renewed_at_once() {
     let pebble = Pebble::start(&Options::default());
     let (first, renewed) = renewed_after(&pebble, async |_, first| {
         let leaf = first.chain.split_inclusive("-----END CERTIFICATE-----\n").next().unwrap();
-        pebble.have_renewed(leaf);
+        pebble.suggest(leaf, server::LONG_AGO);
     })
     .await;
     assert_ne!(renewed.key, first.key, "with a key of its own");

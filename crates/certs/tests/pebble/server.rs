@@ -28,6 +28,9 @@ pub(crate) struct Pebble {
     _folder: tempfile::TempDir,
 }
 
+/// When to renew what is to be renewed at once, as CAs say it of what they revoked.
+pub(crate) const LONG_AGO: [&str; 2] = ["2020-01-01T00:00:00Z", "2020-01-02T00:00:00Z"];
+
 pub(crate) struct Options {
     /// Of a hundred requests, so many are refused for their nonce.
     pub(crate) bad_nonces: u32,
@@ -160,9 +163,9 @@ impl Pebble {
         self.ask(&["-f", &format!("{}/roots/0", self.management)])
     }
 
-    /// Has it say that a certificate is to be renewed at once, as it would of one that was revoked.
-    pub(crate) fn have_renewed(&self, certificate: &str) {
-        let window = r#"{"suggestedWindow":{"start":"2020-01-01T00:00:00Z","end":"2020-01-02T00:00:00Z"}}"#;
+    /// Has it say from when to when a certificate is to be renewed.
+    pub(crate) fn suggest(&self, certificate: &str, [start, end]: [&str; 2]) {
+        let window = format!(r#"{{"suggestedWindow":{{"start":"{start}","end":"{end}"}}}}"#);
         let body = serde_json::json!({ "certificate": certificate, "ariResponse": window }).to_string();
         self.ask(&["-f", "-d", &body, &format!("{}/set-renewal-info/", self.management)]);
     }

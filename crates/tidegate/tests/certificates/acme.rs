@@ -14,7 +14,7 @@ use crate::support::{backend, wait_for};
 use crate::{GATEWAY, condition, condition_of, route, service, shown};
 
 /// Flags for a Tidegate that asks this CA and waits for nobody.
-fn flags(pebble: &Pebble, state: &Path) -> Vec<String> {
+pub(crate) fn flags(pebble: &Pebble, state: &Path) -> Vec<String> {
     let text = |path: &Path| path.to_str().unwrap().to_owned();
     vec![
         "--certs=acme".to_owned(),
@@ -25,12 +25,12 @@ fn flags(pebble: &Pebble, state: &Path) -> Vec<String> {
     ]
 }
 
-fn start(ip: Ipv4Addr, files: &[(&str, &str)], flags: &[String]) -> Tidegate {
+pub(crate) fn start(ip: Ipv4Addr, files: &[(&str, &str)], flags: &[String]) -> Tidegate {
     Tidegate::start_on(ip, files, &flags.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// The root of what the CA issues, as a file.
-fn root(pebble: &Pebble, folder: &Path) -> std::path::PathBuf {
+pub(crate) fn root(pebble: &Pebble, folder: &Path) -> std::path::PathBuf {
     let path = folder.join("root.crt");
     fs::write(&path, pebble.root()).unwrap();
     path

@@ -10,6 +10,7 @@ mod support;
 
 mod acme;
 mod commands;
+mod renewal;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Lines, Write};
