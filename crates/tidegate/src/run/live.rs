@@ -1,5 +1,6 @@
 //! What the parts of a running Tidegate share: the manifests with their meaning, the data plane, and how far it is.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,6 +15,7 @@ use crate::output::{BAD, STRONG, styled};
 use crate::run::admin::{Answer, Question, Shown, unknown_output};
 use crate::run::kept;
 use crate::run::phase::{Phase, Progress};
+use crate::words;
 
 pub(crate) struct Live {
     meaning: Mutex<Meaning>,
@@ -89,7 +91,8 @@ fn status(question: &Question, live: &Live) -> Answer {
     let well = Some(findings.is_empty());
     let as_json = match (question.output.as_deref(), question.wants_json) {
         (Some("table"), _) => {
-            let text = table::render(&meaning, &findings) + &kept(&meaning, &live.proxy);
+            let text =
+                table::render(&meaning, &findings) + &certificates(&meaning) + &kept(&meaning, &live.proxy);
             return Answer { well, ..Answer::text(StatusCode::OK, text) };
         }
         (Some("json"), _) | (None, true) => true,
@@ -105,6 +108,18 @@ fn status(question: &Question, live: &Live) -> Answer {
         Answer { kind: "application/yaml", ..Answer::text(StatusCode::OK, tidegate_api::to_yaml(&list)) }
     };
     Answer { well, ..answer }
+}
+
+/// When the certificates end that listeners show.
+fn certificates(meaning: &Meaning) -> String {
+    let listeners = meaning.translation().plan.listeners();
+    let shown = listeners.filter_map(|listener| listener.handling.server_tls());
+    let lines: BTreeSet<String> =
+        shown.flat_map(|tls| &tls.certificates).map(|one| paragraph(2, &words::certificate(one))).collect();
+    if lines.is_empty() {
+        return String::new();
+    }
+    format!("\n{}\n{}", styled(STRONG, "Certificates"), lines.into_iter().collect::<String>())
 }
 
 /// Objects that are served as they were before somebody broke them, and listeners with the certificates they had.

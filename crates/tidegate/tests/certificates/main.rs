@@ -179,6 +179,8 @@ fn a_route_that_is_added_is_served_and_a_restart_asks_for_nothing_again() {
         page.contains("tidegate_certificate_not_after_seconds{namespace=\"default\",secret=\"web\""),
         "{page}"
     );
+    let page = tidegate.ask("/status?output=table").unwrap();
+    assert!(page.contains("Secret default/web (b.example.com; until 20"), "{page}");
 
     // Nobody is shown the certificate of another name; whoever came for the new one too early was not, either.
     let before = tidegate.ended("no_certificate");
