@@ -7,6 +7,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/cluster/settings.sh"
 in=$CLUSTER/in.sh
 tools=$PROJECT/.cache/tools/certmanager
+tidegate=$PROJECT/target/$([ "${PROFILE:-dev}" = dev ] && echo debug || echo "$PROFILE")/tidegate
 work=$(mktemp -d)
 processes=()
 leave() {
@@ -71,8 +72,10 @@ account=system:serviceaccount:tidegate-system:tidegate
 if kubectl auth can-i create certificates.cert-manager.io --as="$account" >/dev/null 2>&1; then
   fail "the controller may write Certificates though nobody switched it on"
 fi
-"$in" helm upgrade tidegate "$PROJECT/charts/tidegate" --namespace tidegate-system --reuse-values \
-  --set certificates.certManager=true --wait --timeout 2m >/dev/null
+controller() { # controller OPTIONS...: as helm takes them
+  "$in" helm upgrade tidegate "$PROJECT/charts/tidegate" --namespace tidegate-system --reuse-values "$@" --wait --timeout 2m >/dev/null
+}
+controller --set certificates.certManager=true
 apply <<MANIFEST
 apiVersion: v1
 kind: Namespace
@@ -297,13 +300,45 @@ says default gateway/acme https "True CertificatesIssued all names have a certif
 has default acme .spec.dnsNames '["one.example.net","two.example.net"]'
 done_with "names proved to an ACME server through the Gateway"
 
-kubectl --namespace default delete gateway front self acme >/dev/null
-for name in front self acme; do wait_for 60 gone default "$name" || fail "Certificate $name has outlived its Gateway"; done
+# The operator says which names share a Certificate, and the owner of a Gateway before that.
+controller --set 'controller.extraArgs={--certificate-per=listener}'
+for gateway in together apart; do
+  per=
+  if [ "$gateway" = apart ]; then per=', gateway.tidegate.io/certificate-per: namespace'; fi
+  apply <<MANIFEST
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: $gateway, namespace: default, annotations: {cert-manager.io/cluster-issuer: ca$per}}
+spec:
+  gatewayClassName: tidegate
+  listeners: [{name: https, port: 443, protocol: HTTPS, allowedRoutes: {namespaces: {from: All}}, tls: {certificateRefs: [{name: $gateway}]}}]
+MANIFEST
+  {
+    route default "$gateway" "one.$gateway.example.com" "name: $gateway"
+    route team "$gateway" "two.$gateway.example.com" "name: $gateway, namespace: default"
+  } | apply
+done
+has default together .spec.dnsNames '["one.together.example.com","two.together.example.com"]'
+has default apart .spec.dnsNames '["one.apart.example.com"]'
+has default apart-2 .spec.dnsNames '["two.apart.example.com"]'
+for gateway in together apart; do
+  for name in one two; do served "$(address_of default "$gateway")" 443 "$name.$gateway.example.com" "$ca"; done
+done
+# The dry run knows how the controller was started.
+plans() { # plans GATEWAY WORDS
+  "$in" "$tidegate" certs plan --gateway "$1" --namespace default >"$work/plan" 2>&1 || fail "certs plan: $(cat "$work/plan")"
+  grep -qF "together: $2" "$work/plan" || fail "certs plan of $1 says: $(cat "$work/plan")"
+}
+plans together "all names of a Secret, 100 at most"
+plans apart "names of one namespace, 100 at most"
+done_with "which names share a Certificate is as operator and owner have it"
+
+kubectl --namespace default delete gateway front self acme together apart >/dev/null
+for name in front self acme together apart apart-2; do wait_for 60 gone default "$name" || fail "Certificate $name has outlived its Gateway"; done
 # As it was, so that it can be run again.
 kubectl delete namespace team --wait=false >/dev/null
 kubectl --namespace default delete httproutes --all >/dev/null
 kubectl --namespace default delete secrets --field-selector type=kubernetes.io/tls >/dev/null
 kubectl delete --filename "$crds" >/dev/null
-"$in" helm upgrade tidegate "$PROJECT/charts/tidegate" --namespace tidegate-system --reuse-values \
-  --set certificates.certManager=false --wait --timeout 2m >/dev/null
+controller --set certificates.certManager=false --set-json 'controller.extraArgs=[]'
 echo "certmanager: all as it should be"

@@ -204,7 +204,7 @@ killed() { # killed PROGRAM
   process=$(pgrep --parent "$(cluster_pid)" --full "^$1 ")
   kill -KILL "$process"
   wait_for 60 is_back "$1" "$process"
-  wait_for 60 "$in" kubectl get --raw=/readyz
+  wait_for 120 "$in" kubectl get --raw=/readyz
 }
 is_back() { # is_back PROGRAM PROCESS: as another process
   local now

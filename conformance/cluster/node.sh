@@ -67,7 +67,7 @@ for image in "$CACHE"/images/*.tar; do
   "${ctr[@]}" images import "$image" >>"$LOG/images.log" 2>&1
 done
 
-wait_for 60 kubectl get --raw=/readyz
+wait_for 120 kubectl get --raw=/readyz
 start kube-controller-manager kube-controller-manager --kubeconfig="$STATE/kube-controller-manager.kubeconfig" \
   --service-account-private-key-file="$PKI/accounts.key" --root-ca-file="$PKI/ca.crt" \
   --use-service-account-credentials=true --leader-elect=false --cluster-cidr="$PODS" --allocate-node-cidrs=false \

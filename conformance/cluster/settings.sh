@@ -31,11 +31,10 @@ cluster_pid() {
 
 # wait_for SECONDS COMMAND...: until it succeeds.
 wait_for() {
-  local tries=$(($1 * 10))
+  local last=$((SECONDS + $1))
   shift
   until "$@" >/dev/null 2>&1; do
-    tries=$((tries - 1))
-    if [ $tries -le 0 ]; then
+    if [ "$SECONDS" -gt "$last" ]; then
       echo "waited in vain for: $*" >&2
       return 1
     fi

@@ -110,7 +110,7 @@ cut -d' ' -f1 "/proc/$outside/task/$outside/children" >"$STATE/pid"
 wait_for 10 grep -qaF "$CLUSTER/node.sh" "/proc/$(cat "$STATE/pid")/cmdline"
 
 ready() { "$CLUSTER/in.sh" kubectl wait --for=condition=Ready "node/$NODE" --timeout=1s && "$CLUSTER/in.sh" kubectl get serviceaccount default; }
-if ! wait_for 120 ready; then
+if ! wait_for 300 ready; then
   for log in "$LOG"/*.log; do
     echo "== $log" >&2
     tail -n 5 "$log" >&2
