@@ -71,8 +71,8 @@ pub struct BadBody;
 /// More than anybody puts before a chunk.
 const SIZE_LINE: u16 = 4096;
 /// Of all trailers.
-const TRAILER_BYTES: usize = 16 * 1024;
-const TRAILER_LINES: usize = 100;
+pub const TRAILER_BYTES: usize = 16 * 1024;
+pub const TRAILER_LINES: usize = 100;
 
 impl Decoder {
     #[must_use]

@@ -11,7 +11,7 @@ mod request;
 mod response;
 
 pub(crate) use self::decode::take_front;
-pub use self::decode::{BadBody, Decoder, Piece};
+pub use self::decode::{BadBody, Decoder, Piece, TRAILER_BYTES, TRAILER_LINES};
 pub(crate) use self::encode::write_early;
 pub use self::encode::{Asked, Encoder, WrongLength, write_request, write_response};
 pub use self::head::{HeadError, Length, Message};

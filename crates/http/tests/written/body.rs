@@ -2,7 +2,8 @@
 //! that one message, with its body and trailers, and nothing is left over. The fuzz target `written` runs this, too.
 //!
 //! A line with method, target and version or with a status, lines of headers, an empty line, the body with `|` between
-//! its frames, an empty line, lines of trailers. What HTTP's own types refuse is no message.
+//! its frames, an empty line, lines of trailers. What HTTP's own types refuse is no message, and trailers beyond what is
+//! ever read are none to be read back.
 
 use std::task::{Context, Poll, Waker};
 
@@ -11,8 +12,8 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, StatusCode, Version, request};
 use http_body::Frame;
 use tidegate_http::h1::{
-    Asked, Decoder, Encoder, Length, LineEnds, Outbox, Piece, Scan, read_request, read_response,
-    write_request, write_response,
+    Asked, Decoder, Encoder, Length, LineEnds, Outbox, Piece, Scan, TRAILER_BYTES, TRAILER_LINES,
+    read_request, read_response, write_request, write_response,
 };
 use tidegate_http::hop;
 use tidegate_http::request::settle;
@@ -41,7 +42,10 @@ fn parsed(bytes: &[u8]) -> Option<(&[u8], Message)> {
     let (first, lines) = head.split_at(head.iter().position(|byte| *byte == b'\n').unwrap_or(head.len()));
     let frames = body.split(|byte| *byte == b'|').map(Bytes::copy_from_slice).collect();
     let (headers, trailers) = (fields(lines.get(1..).unwrap_or_default())?, fields(trailers)?);
-    Some((first, Message { headers, frames, trailers }))
+    // With the empty line behind them.
+    let bytes: usize = trailers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    let can_be_read = trailers.len() <= TRAILER_LINES && bytes + 2 <= TRAILER_BYTES;
+    can_be_read.then_some((first, Message { headers, frames, trailers }))
 }
 
 /// At the first empty line.

@@ -72,6 +72,18 @@ fn long_frames_hold() {
     }
 }
 
+/// As many trailers as are ever read, and more than that: these are written, and nobody is to read them back.
+#[test]
+fn many_trailers_hold() {
+    for count in [100, 101] {
+        let trailers = "x-sum: 1\n".repeat(count);
+        body::check(format!("200\n\nhello\n\n{trailers}").as_bytes());
+    }
+    for size in [16_000, 17_000] {
+        body::check(format!("200\n\nhello\n\nx-sum: {}", "1".repeat(size)).as_bytes());
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 50_000, max_shrink_iters: 2_000, ..ProptestConfig::default() })]
 
