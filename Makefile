@@ -48,11 +48,12 @@ soak: ## live connections and requests through 500 changes, 10,000 slow hellos, 
 	ulimit -n 20000 && SOAK=full cargo test --package tidegate --test soak --test faults -- \
 	  --nocapture --test-threads 1 outlive_changes drip_fed
 
-integration: debian ## with parts that Go fetches: the official suite's manifests, h2spec, gRPC, a CA for ACME, a real API server
+integration: debian ## with parts that Go and npm fetch: the official suite's manifests, h2spec, gRPC, a CA for ACME, a newer PostgreSQL, a real API server
 	cargo build --quiet --package tidegate
 	conformance/manifests.sh target/debug/tidegate
 	tools/http/integration.sh target/debug/tidegate
 	tools/certs/integration.sh
+	tools/postgres/integration.sh
 	cd tools/image && go test ./...
 	conformance/cluster/build.sh
 	for channel in standard experimental; do \

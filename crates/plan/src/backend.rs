@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::http::SessionPersistence;
-use crate::{BackendId, BlobId, Certificate, EndpointsId, Hostname, Reason};
+use crate::{ApplicationProtocol, BackendId, BlobId, Certificate, EndpointsId, Hostname, Reason};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -75,6 +75,10 @@ pub struct BackendTls {
     pub names: Vec<AlternativeName>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minimum_version: Option<TlsVersion>,
+    /// What is offered for bytes, the preferred first; empty: what a client whose TLS was terminated has agreed on.
+    /// HTTP offers what it speaks, and nothing of this.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alpn: Vec<ApplicationProtocol>,
     /// Of the backend itself; it goes before the Gateway's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_certificate: Option<Certificate>,

@@ -41,6 +41,7 @@ capabilities! {
     SessionPersistence = "session-persistence",
     RetryBudget = "retry-budget",
     AcmeChallenges = "acme-challenges",
+    Alpn = "alpn",
 }
 
 impl fmt::Display for Capability {

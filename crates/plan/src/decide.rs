@@ -5,7 +5,7 @@ use crate::decision::{Admission, Decision, HttpVersion, Matched, Refusal};
 use crate::flow::{Connection, Flow, Hello, Inbound, Request};
 use crate::tables::{Answering, Entry, Expects, Few, Host, ListenerTable, Routes, Specificity, Tables};
 use crate::trace::{NameOf, Offer, Step, Trace};
-use crate::{Certificate, Hostname, Name, Reason, RuleHandle};
+use crate::{ApplicationProtocol, Certificate, Hostname, ListenerHandle, Name, Reason, RuleHandle};
 
 /// Where a flow goes, or why it goes nowhere.
 pub fn decide<'t>(
@@ -124,6 +124,7 @@ fn admit_tls<'t>(
     let listener = &table.listener;
     check_listener(table, trace)?;
     if let Routes::Tls(rules) = &table.routes {
+        let protocol = application_protocol(listener, hello.alpn, trace)?;
         let few = rules.find(name.as_ref(), |specificity, few| {
             trace.step(|| hostname_step(specificity, name.as_ref(), few.iter()));
             Some(few)
@@ -137,7 +138,7 @@ fn admit_tls<'t>(
             Some(_) => Some(certificate(table, name.as_ref(), trace)?),
             None => None,
         };
-        return Ok(Admission::Stream { listener, rule: few.first(), certificate });
+        return Ok(Admission::Stream { listener, rule: few.first(), certificate, protocol });
     }
     let version = http_version(hello.alpn).ok_or(Refusal::by_listener(Reason::NoCommonProtocol, listener))?;
     Ok(Admission::Https { listener, certificate: certificate(table, name.as_ref(), trace)?, version })
@@ -151,7 +152,7 @@ fn admit_bytes<'t>(answering: &Answering<'t>, trace: &mut impl Trace) -> Result<
     match &table.routes {
         Routes::Stream(Some(rules)) => {
             trace.step(|| route_step(rules.first(), rules.rest()));
-            Ok(Admission::Stream { listener, rule: rules.first(), certificate: None })
+            Ok(Admission::Stream { listener, rule: rules.first(), certificate: None, protocol: None })
         }
         _ => Err(Refusal::by_listener(Reason::NoRoute, listener)),
     }
@@ -183,6 +184,25 @@ fn certificate<'t>(
         Step::Certificate { secret: chosen.secret.to_string(), name: named }
     });
     Ok(chosen)
+}
+
+/// What client and listener both name, as the listener prefers it. A client that offers nothing gets nothing; one
+/// that offers only what is not spoken here is refused (RFC 7301 3.2), lest it takes one protocol for another.
+fn application_protocol<'t>(
+    listener: &'t ListenerHandle,
+    offered: &[&[u8]],
+    trace: &mut impl Trace,
+) -> Result<Option<&'t ApplicationProtocol>, Refusal<'t>> {
+    let spoken = listener.handling.server_tls().map_or(&[][..], |tls| &tls.alpn);
+    if spoken.is_empty() {
+        return Ok(None);
+    }
+    let agreed = spoken.iter().find(|own| offered.contains(&own.as_bytes()));
+    trace.step(|| Step::Protocol { spoken: spoken.to_vec(), agreed: agreed.cloned() });
+    if agreed.is_none() && !offered.is_empty() {
+        return Err(Refusal::by_listener(Reason::NoCommonProtocol, listener));
+    }
+    Ok(agreed)
 }
 
 /// What client and server both speak, HTTP/2 before HTTP/1.1; a client that does not say gets HTTP/1.1.

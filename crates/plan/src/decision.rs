@@ -1,6 +1,6 @@
 //! What was decided: where traffic goes, or why it goes nowhere.
 
-use crate::{Certificate, ListenerHandle, PathMatch, Reason, Rule, RuleHandle};
+use crate::{ApplicationProtocol, Certificate, ListenerHandle, PathMatch, Reason, Rule, RuleHandle};
 
 /// Where a whole flow goes.
 #[derive(Clone, Debug)]
@@ -20,6 +20,8 @@ pub enum Admission<'t> {
         rule: &'t RuleHandle,
         /// For terminated TLS.
         certificate: Option<&'t Certificate>,
+        /// The same: what the client offers by ALPN and the listener takes.
+        protocol: Option<&'t ApplicationProtocol>,
     },
     /// Each request finds its listener by its host.
     Http,

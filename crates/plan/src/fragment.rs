@@ -132,8 +132,9 @@ fn needs(body: &Body) -> BTreeSet<Capability> {
                 Handling::Tcp => Capability::Tcp,
                 Handling::Udp => Capability::Udp,
             });
-            if listener.handling.server_tls().is_some_and(|tls| tls.client_certificates.is_some()) {
-                needs.insert(Capability::ClientCertificates);
+            if let Some(tls) = listener.handling.server_tls() {
+                needs.extend(tls.client_certificates.as_ref().map(|_| Capability::ClientCertificates));
+                needs.extend(tls.alpn.first().map(|_| Capability::Alpn));
             }
             if !listener.external_auth.is_empty() {
                 needs.insert(Capability::ExternalAuth);
@@ -161,6 +162,7 @@ fn needs(body: &Body) -> BTreeSet<Capability> {
             if let Upstream::Tls(tls) = &backend.upstream {
                 needs.insert(Capability::BackendTls);
                 needs.extend(tls.client_certificate.as_ref().map(|_| Capability::BackendClientCertificate));
+                needs.extend(tls.alpn.first().map(|_| Capability::Alpn));
             }
             needs.extend(backend.session.as_ref().map(|_| Capability::SessionPersistence));
             needs.extend(backend.retry_budget.as_ref().map(|_| Capability::RetryBudget));

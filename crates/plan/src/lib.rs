@@ -3,6 +3,7 @@
 //! Everything before this crate is about Kubernetes objects, everything after it about bytes; they meet in
 //! [`Plan`]. It knows no clock, no socket and no Kubernetes object.
 
+mod application_protocol;
 mod backend;
 mod capability;
 mod challenge;
@@ -29,6 +30,7 @@ mod share;
 mod tables;
 mod trace;
 
+pub use application_protocol::{ApplicationProtocol, ApplicationProtocolError};
 pub use backend::{
     Addresses, Affinity, AlternativeName, Backend, BackendTls, Endpoint, EndpointState, Endpoints, Protocol,
     RetryBudget, TlsVersion, Trust, Upstream,

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::http::ExternalAuth;
-use crate::{BlobId, Hostname, ListenerId, ObjectName, Reason};
+use crate::{ApplicationProtocol, BlobId, Hostname, ListenerId, ObjectName, Reason};
 
 /// What holds for a whole Gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,6 +119,10 @@ pub struct ServerTls {
     pub client_certificates: Option<ClientCertificates>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minimum_version: Option<crate::TlsVersion>,
+    /// What the owner says is spoken inside, the preferred first. A client that offers protocols must offer one of
+    /// these; empty: none is agreed on, whatever is offered. HTTPS knows its own and has none here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alpn: Vec<ApplicationProtocol>,
     /// Whether a client is shown a certificate for the name it asks for or none: one that is still to be made is not
     /// stood in for by that of another name.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

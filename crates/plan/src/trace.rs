@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::{BackendId, Hostname, ListenerId, Reason, RouteId, Transport};
+use crate::{ApplicationProtocol, BackendId, Hostname, ListenerId, Reason, RouteId, Transport};
 
 /// Takes the steps of a decision.
 pub trait Trace {
@@ -101,6 +101,11 @@ pub enum Step {
     Certificate {
         secret: String,
         name: Option<Hostname>,
+    },
+    /// What the listener says is spoken inside its TLS, and which of it the client offers.
+    Protocol {
+        spoken: Vec<ApplicationProtocol>,
+        agreed: Option<ApplicationProtocol>,
     },
     /// Whose turn it is of the backends that the route names.
     Backend {
@@ -247,6 +252,12 @@ impl fmt::Display for Step {
                     f,
                     "the certificate of Secret {secret} is shown: none names the server, and it is the first"
                 )
+            }
+            Self::Protocol { agreed: Some(agreed), .. } => {
+                write!(f, "client and listener agree on {agreed} by ALPN")
+            }
+            Self::Protocol { spoken, agreed: None } => {
+                write!(f, "nothing is agreed on by ALPN; the listener takes {}", Words(spoken, 0))
             }
             Self::Backend { backend } => write!(f, "it is for {backend}"),
             Self::Refused { reason } => write!(f, "refused: {}", reason.text()),

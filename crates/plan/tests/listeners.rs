@@ -213,3 +213,44 @@ fn alpn_gives_the_version_of_http() {
     assert_eq!(version(&[b"foo", b"http/1.1"]), Ok(HttpVersion::Http1));
     assert_eq!(version(&[b"foo"]), Err(Reason::NoCommonProtocol));
 }
+
+/// What is agreed on with a client that offers these, by a listener that takes those.
+fn agreed(taken: &[&str], offered: &[&[u8]]) -> Result<Option<String>, Reason> {
+    let tables = tables([
+        terminate("tls", "").change(|listener| {
+            let alpn = taken.iter().map(|name| protocol(name)).collect();
+            listener.handling = Handling::Terminate(ServerTls { alpn, ..certificates(&[&["a.example"]]) });
+        }),
+        tls_route("r", "tls", &["a.example"]),
+    ]);
+    let hello = Some(Hello { sni: Some("a.example"), alpn: offered });
+    match tables.admit(&Connection { hello, ..hello_to(local("10.0.0.1", 443), None) }, &mut ()) {
+        Ok(Admission::Stream { protocol, .. }) => Ok(protocol.map(ToString::to_string)),
+        Ok(other) => panic!("{other:?}"),
+        Err(refusal) => Err(refusal.reason),
+    }
+}
+
+#[test]
+fn what_is_in_terminated_tls_is_for_its_owner_to_say() {
+    let some = |name: &str| Ok(Some(name.to_owned()));
+    assert_eq!(agreed(&[], &[b"postgresql"]), Ok(None), "nobody said what it is");
+    assert_eq!(agreed(&["postgresql"], &[b"postgresql"]), some("postgresql"));
+    assert_eq!(agreed(&["h2", "http/1.1"], &[b"http/1.1", b"h2"]), some("h2"), "the listener prefers");
+    assert_eq!(agreed(&["h2", "http/1.1"], &[b"spdy/3", b"http/1.1"]), some("http/1.1"));
+    assert_eq!(agreed(&["postgresql"], &[]), Ok(None), "a client need not offer any");
+    assert_eq!(agreed(&["postgresql"], &[b"h2"]), Err(Reason::NoCommonProtocol));
+    assert_eq!(agreed(&["postgresql"], &[b"PostgreSQL"]), Err(Reason::NoCommonProtocol), "by byte");
+}
+
+/// An older one would agree on nothing, and let in whoever offers something else.
+#[test]
+fn a_data_plane_must_know_of_protocols_where_there_are_some() {
+    let with = |alpn: Vec<ApplicationProtocol>| {
+        let tls = ServerTls { alpn, ..certificates(&[&["a.example"]]) };
+        let listener = terminate("tls", "").change(|listener| listener.handling = Handling::Terminate(tls));
+        Fragment::new(listener).needs
+    };
+    assert!(with(vec![protocol("postgresql")]).contains(&Capability::Alpn));
+    assert!(!with(vec![]).contains(&Capability::Alpn));
+}

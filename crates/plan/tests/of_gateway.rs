@@ -79,6 +79,7 @@ fn whole() -> Plan {
             trust: Trust::Bundles(vec![BlobId(id.into())]),
             names: vec![],
             minimum_version: None,
+            alpn: vec![],
             client_certificate: None,
         })
     };

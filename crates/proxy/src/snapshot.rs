@@ -155,14 +155,15 @@ impl Snapshot {
         same && backend.has_endpoint(endpoint)
     }
 
-    /// The same for bytes.
+    /// The same for bytes, from a client with which an application protocol may have been agreed on.
     pub(crate) fn backend_tls(
         &self,
         backend: &Backend,
         gateway: &ObjectName,
+        agreed: Option<&[u8]>,
     ) -> Result<Option<Codec>, Ending> {
         let Some((client, identity)) = self.client(backend, gateway)? else { return Ok(None) };
-        let codec = Codec::client(client.config(identity), client.name());
+        let codec = Codec::client(client.config(identity), client.name(), client.offers(agreed));
         codec.map(Some).map_err(|_| Ending::BackendHandshakeFailed)
     }
 

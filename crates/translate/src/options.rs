@@ -2,54 +2,111 @@
 
 use tidegate_api::read::Map;
 use tidegate_api::scalar::AnnotationValue;
-use tidegate_plan::TlsVersion;
+use tidegate_plan::{ApplicationProtocol, TlsVersion};
 
 const PREFIX: &str = "gateway.tidegate.io/";
 const MINIMUM_TLS_VERSION: &str = "gateway.tidegate.io/minimum-tls-version";
+pub(crate) const ALPN: &str = "gateway.tidegate.io/alpn";
 
-/// What the options say, and what is worth saying about those that have no effect. Keys of others are theirs.
-pub(crate) fn read(options: &Map<AnnotationValue>, whose: &str) -> (Option<TlsVersion>, Vec<String>) {
-    let mut minimum = None;
+/// A data plane looks at so many of the protocols that a client offers.
+const PROTOCOLS: usize = 16;
+
+/// What the options say.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct TlsOptions {
+    pub(crate) minimum_version: Option<TlsVersion>,
+    pub(crate) alpn: Vec<ApplicationProtocol>,
+}
+
+/// With it, what is worth saying about those that have no effect. Keys of others are theirs.
+pub(crate) fn read(options: &Map<AnnotationValue>, whose: &str) -> (TlsOptions, Vec<String>) {
+    let mut read = TlsOptions::default();
     let mut notes = Vec::new();
     for (key, value) in options {
-        if key == MINIMUM_TLS_VERSION {
-            match value.as_str() {
-                "1.2" => minimum = Some(TlsVersion::V1_2),
-                "1.3" => minimum = Some(TlsVersion::V1_3),
+        match key.as_str() {
+            MINIMUM_TLS_VERSION => match value.as_str() {
+                "1.2" => read.minimum_version = Some(TlsVersion::V1_2),
+                "1.3" => read.minimum_version = Some(TlsVersion::V1_3),
                 other => notes.push(format!("{whose}: option {key} is `{other}`; write \"1.2\" or \"1.3\"")),
-            }
-        } else if key.starts_with(PREFIX) {
-            notes.push(format!("{whose}: there is no option {key}; the one there is: {MINIMUM_TLS_VERSION}"));
+            },
+            ALPN => match protocols(value.as_str()) {
+                Some(protocols) => read.alpn = protocols,
+                None => notes.push(format!(
+                    "{whose}: option {key} is no list of 1 to {PROTOCOLS} protocols; write their names, the preferred \
+                     first, separated by commas, as in \"postgresql\" or \"h2, http/1.1\""
+                )),
+            },
+            other if other.starts_with(PREFIX) => notes.push(format!(
+                "{whose}: there is no option {key}; those there are: {ALPN}, {MINIMUM_TLS_VERSION}"
+            )),
+            _ => {}
         }
     }
-    (minimum, notes)
+    (read, notes)
+}
+
+/// That options of ours are written where TLS is not ended.
+pub(crate) fn without_effect(options: &Map<AnnotationValue>, whose: &str) -> Vec<String> {
+    let ours = options.keys().filter(|key| key.starts_with(PREFIX));
+    ours.map(|key| format!("{whose}: option {key} has no effect: what passes through is not looked into"))
+        .collect()
+}
+
+fn protocols(list: &str) -> Option<Vec<ApplicationProtocol>> {
+    let names = list.split(',').map(|name| ApplicationProtocol::parse(name.trim()));
+    let names: Vec<ApplicationProtocol> = names.collect::<Result<_, _>>().ok()?;
+    (names.len() <= PROTOCOLS).then_some(names)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn of(options: &[(&str, &str)]) -> (Option<TlsVersion>, Vec<String>) {
+    fn map(options: &[(&str, &str)]) -> Map<AnnotationValue> {
         let value = |text: &str| AnnotationValue::new(text).expect("short");
-        let options = options.iter().map(|(key, text)| ((*key).to_owned(), value(text))).collect();
-        read(&options, "spec.options")
+        options.iter().map(|(key, text)| ((*key).to_owned(), value(text))).collect()
+    }
+
+    fn of(options: &[(&str, &str)]) -> (TlsOptions, Vec<String>) {
+        read(&map(options), "spec.options")
     }
 
     #[test]
     fn the_minimum_is_read() {
-        assert_eq!(of(&[(MINIMUM_TLS_VERSION, "1.2")]), (Some(TlsVersion::V1_2), Vec::new()));
-        assert_eq!(of(&[(MINIMUM_TLS_VERSION, "1.3")]), (Some(TlsVersion::V1_3), Vec::new()));
+        for (text, version) in [("1.2", TlsVersion::V1_2), ("1.3", TlsVersion::V1_3)] {
+            let (read, notes) = of(&[(MINIMUM_TLS_VERSION, text)]);
+            assert_eq!((read.minimum_version, notes), (Some(version), Vec::new()));
+        }
+    }
+
+    #[test]
+    fn protocols_are_read_in_their_order() {
+        let names = |list| {
+            let (read, notes) = of(&[(ALPN, list)]);
+            let names: Vec<String> = read.alpn.into_iter().map(String::from).collect();
+            (names.join(" "), notes.len())
+        };
+        let most = vec!["x"; PROTOCOLS].join(",");
+        assert_eq!(names("postgresql"), ("postgresql".to_owned(), 0));
+        assert_eq!(names("h2, http/1.1"), ("h2 http/1.1".to_owned(), 0));
+        assert_eq!(names(&most), (most.replace(',', " "), 0));
+        for wrong in ["", " ", "h2,", "two words", &format!("{most},x"), &"x".repeat(256)] {
+            assert_eq!(names(wrong), (String::new(), 1), "{wrong:?}");
+        }
     }
 
     #[test]
     fn mistakes_of_ours_are_told_and_keys_of_others_are_theirs() {
-        let (minimum, notes) = of(&[
+        let mistakes = [
             (MINIMUM_TLS_VERSION, "TLS1.3"),
+            (ALPN, ""),
             ("gateway.tidegate.io/cipher", "x"),
             ("example.net/x", "y"),
-        ]);
-        assert_eq!(minimum, None);
-        assert_eq!(notes.len(), 2, "{notes:?}");
+        ];
+        let (read, notes) = of(&mistakes);
+        assert_eq!(read, TlsOptions::default());
+        assert_eq!(notes.len(), 3, "{notes:?}");
         assert!(notes.iter().all(|note| note.starts_with("spec.options: ")), "{notes:?}");
+        assert_eq!(without_effect(&map(&mistakes), "listener tls").len(), 3);
     }
 }

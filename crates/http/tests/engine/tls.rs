@@ -189,6 +189,7 @@ fn backend_tls_policy() {
             trust: Trust::Bundles(vec![trust]),
             names: vec![],
             minimum_version: None,
+            alpn: Vec::new(),
             client_certificate: None,
         })
     };
@@ -241,6 +242,7 @@ fn backend_tls_policy_san_validation() {
             trust: Trust::Bundles(vec![trust.clone()]),
             names: names.clone(),
             minimum_version: None,
+            alpn: Vec::new(),
             client_certificate: None,
         };
         let id = gate.backend_with(&path[1..], &[port], |backend| backend.upstream = Upstream::Tls(tls));
@@ -268,6 +270,7 @@ fn gateway_backend_client_certificate() {
             trust: Trust::Bundles(vec![trust]),
             names: vec![],
             minimum_version: None,
+            alpn: Vec::new(),
             client_certificate: None,
         });
     });

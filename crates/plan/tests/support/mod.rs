@@ -26,6 +26,10 @@ pub fn hostname(text: &str) -> Hostname {
     Hostname::parse(text).unwrap()
 }
 
+pub fn protocol(name: &str) -> ApplicationProtocol {
+    ApplicationProtocol::parse(name).unwrap()
+}
+
 fn listener(name: &str, port: u16, hostname: &str, handling: Handling) -> Listener {
     Listener {
         id: listener_id(name),

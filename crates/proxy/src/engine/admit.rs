@@ -19,6 +19,9 @@ use crate::tls::Codec;
 /// A client that offers more protocols than this is still routed by the first ones.
 const PROTOCOLS: usize = 16;
 
+/// The fatal alert of RFC 7301 3.2, as a record of its own: no handshake has begun.
+const NO_APPLICATION_PROTOCOL: [u8; 7] = [21, 3, 3, 0, 2, 2, 120];
+
 impl<S: Stream> Session<S> {
     pub(super) fn read_hello<N, P>(&mut self, world: &mut World<'_, N, P>) -> Result<Step, Ending>
     where
@@ -115,7 +118,7 @@ impl<S: Stream> Session<S> {
         })?;
         let (listener, treatment) = match admission {
             Admission::Http => return Ok(Treatment::Http),
-            Admission::Stream { listener, rule, certificate } => {
+            Admission::Stream { listener, rule, certificate, .. } => {
                 self.facts.route = Some(Arc::clone(snapshot.stream(rule)?));
                 let treatment =
                     if certificate.is_some() { Treatment::Terminate } else { Treatment::PassThrough };
@@ -136,7 +139,12 @@ impl<S: Stream> Session<S> {
 
     fn refused(&mut self, refusal: &Refusal<'_>) -> Ending {
         self.facts.listener = refusal.listener.cloned();
-        // Closed without an alert: nobody here speaks TLS for that name, and conformance takes an alert for an answer.
+        if refusal.reason == Reason::NoCommonProtocol {
+            // That it does not get through changes nothing.
+            let _ = self.client.stream.send(&NO_APPLICATION_PROTOCOL);
+        }
+        // For all else without an alert: nobody here speaks TLS for that name, and conformance takes an alert for an
+        // answer.
         Ending::Refused(refusal.reason)
     }
 

@@ -183,7 +183,8 @@ impl<S: Stream> Session<S> {
         world: &mut World<'_, N, P>,
     ) -> Result<Option<Box<Codec>>, Ending> {
         let Some(listener) = &self.facts.listener else { return Ok(None) };
-        let Some(mut codec) = world.snapshot.backend_tls(backend, &listener.id.gateway)? else {
+        let agreed = self.client.tls.as_ref().and_then(|tls| tls.agreed().alpn);
+        let Some(mut codec) = world.snapshot.backend_tls(backend, &listener.id.gateway, agreed)? else {
             return Ok(None);
         };
         let Scratch { plain, wire, .. } = &mut *world.scratch;

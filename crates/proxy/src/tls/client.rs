@@ -39,6 +39,7 @@ impl Identity {
 #[derive(Debug)]
 pub(crate) struct Client {
     name: ServerName<'static>,
+    alpn: Vec<Vec<u8>>,
     verifier: Arc<BackendVerifier>,
     builder: ConfigBuilder<ClientConfig, WantsVerifier>,
     /// The backend's own, which goes before any Gateway's.
@@ -75,6 +76,7 @@ impl Client {
             .map_err(|_| Reason::PolicyInvalid)?;
         Ok(Self {
             name: ServerName::DnsName(name),
+            alpn: tls.alpn.iter().map(|name| name.as_bytes().to_vec()).collect(),
             verifier: Arc::new(verifier(tls, blobs)?),
             builder,
             identity: identity.transpose()?,
@@ -85,6 +87,15 @@ impl Client {
     /// What the backend is called in the hello.
     pub(crate) fn name(&self) -> ServerName<'static> {
         self.name.clone()
+    }
+
+    /// What is offered for bytes, given what was agreed on with the client that they come from.
+    pub(crate) fn offers(&self, agreed: Option<&[u8]>) -> Vec<Vec<u8>> {
+        if self.alpn.is_empty() {
+            agreed.map(<[u8]>::to_vec).into_iter().collect()
+        } else {
+            self.alpn.clone()
+        }
     }
 
     /// The configuration for connections on behalf of a Gateway with this identity.

@@ -57,8 +57,9 @@ impl Codec {
     pub(crate) fn client(
         config: Arc<ClientConfig>,
         name: ServerName<'static>,
+        offers: Vec<Vec<u8>>,
     ) -> Result<Self, rustls::Error> {
-        UnbufferedClientConnection::new(config, name).map(Connection::Client).map(Self::new)
+        UnbufferedClientConnection::new_with_alpn(config, name, offers).map(Connection::Client).map(Self::new)
     }
 
     fn new(connection: Connection) -> Self {

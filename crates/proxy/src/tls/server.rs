@@ -67,10 +67,11 @@ fn resolver(
     Ok(Resolver { certificates: Certificates::new(tls), keys })
 }
 
-/// What the plan takes for HTTP; bytes in TLS have no name.
+/// What the plan takes for HTTP; what is in other TLS only its owner can say.
 fn protocols(handling: &Handling) -> Vec<Vec<u8>> {
     match handling {
         Handling::Https(_) => ["h2", "http/1.1", "http/1.0"].map(|name| name.as_bytes().to_vec()).to_vec(),
-        _ => Vec::new(),
+        Handling::Terminate(tls) => tls.alpn.iter().map(|name| name.as_bytes().to_vec()).collect(),
+        Handling::Http | Handling::Passthrough | Handling::Tcp | Handling::Udp => Vec::new(),
     }
 }

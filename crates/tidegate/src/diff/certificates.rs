@@ -1,15 +1,17 @@
-//! Names that are served with another certificate, from another version of TLS on, or under another rule for client
-//! certificates.
+//! Names that are served with another certificate, from another version of TLS on, for other protocols inside it, or
+//! under another rule for client certificates.
 
 use std::net::IpAddr;
 
 use serde::Serialize;
 use tidegate_plan::{
-    Admission, BlobId, Certificate, ClientCertificates, Hostname, ListenerHandle, TlsVersion,
+    Admission, ApplicationProtocol, BlobId, Certificate, ClientCertificates, Hostname, ListenerHandle,
+    TlsVersion,
 };
 
 use crate::diff::Side;
 use crate::diff::probe::{Place, Places};
+use crate::explain::backends::protocols;
 use crate::words;
 
 #[derive(Debug, Serialize)]
@@ -27,6 +29,7 @@ pub(crate) struct Change {
 struct Shown<'t> {
     certificate: &'t Certificate,
     minimum_version: Option<TlsVersion>,
+    alpn: &'t [ApplicationProtocol],
     clients: Option<&'t ClientCertificates>,
 }
 
@@ -39,6 +42,7 @@ pub(crate) fn changes(places: &Places, old: &Side<'_>, new: &Side<'_>) -> Vec<Ch
 fn change(place: &Place, old: &Shown<'_>, new: &Shown<'_>) -> Option<Change> {
     let same = old.certificate.id == new.certificate.id
         && old.minimum_version == new.minimum_version
+        && old.alpn == new.alpn
         && old.clients == new.clients;
     let words = |shown: &Shown<'_>| {
         let id = |BlobId(id): &BlobId| id.get(..12).unwrap_or(id).to_owned();
@@ -48,8 +52,9 @@ fn change(place: &Place, old: &Shown<'_>, new: &Shown<'_>) -> Option<Change> {
             format!(", client certificates {rule} (CA bundle {})", bundles.join(", "))
         });
         let version = shown.minimum_version.map(|version| format!(", at least TLS {version}"));
-        let [version, clients] = [version, clients].map(Option::unwrap_or_default);
-        format!("{}{version}{clients}", words::certificate(shown.certificate))
+        let alpn = (!shown.alpn.is_empty()).then(|| format!(", ALPN {}", protocols(shown.alpn)));
+        let [version, alpn, clients] = [version, alpn, clients].map(Option::unwrap_or_default);
+        format!("{}{version}{alpn}{clients}", words::certificate(shown.certificate))
     };
     let (old, new) = (words(old), words(new));
     // A renewed certificate may read the same; its id says that it is another.
@@ -70,6 +75,7 @@ fn shown<'t>(place: &Place, side: &'t Side<'_>) -> Option<Shown<'t>> {
     Some(Shown {
         certificate,
         minimum_version: tls.minimum_version,
+        alpn: &tls.alpn,
         clients: tls.client_certificates.as_ref(),
     })
 }

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 use tidegate_plan::{
-    Addresses, AlternativeName, Backend, BackendTls, Endpoint, EndpointState, Handling, ListenerHandle,
-    Matched, Plan, Protocol, Reason, RetryBudget, RuleHandle, Tables, Target, Trust, Upstream,
-    WeightedBackend,
+    Addresses, AlternativeName, ApplicationProtocol, Backend, BackendTls, Endpoint, EndpointState, Handling,
+    ListenerHandle, Matched, Plan, Protocol, Reason, RetryBudget, RuleHandle, Tables, Target, Trust,
+    Upstream, WeightedBackend,
 };
 
 use crate::explain::flow::AskedRequest;
@@ -47,9 +47,10 @@ pub(crate) fn shares(
     tables: &Tables,
     listener: &ListenerHandle,
     rule: &RuleHandle,
+    agreed: Option<&ApplicationProtocol>,
 ) -> Vec<Share> {
     let total = rule.group().total();
-    rule.group().0.iter().map(|weighted| share(plan, tables, listener, weighted, total)).collect()
+    rule.group().0.iter().map(|weighted| share(plan, tables, listener, weighted, total, agreed)).collect()
 }
 
 /// Says what each backend is asked for, where the flow is an HTTP request.
@@ -77,6 +78,7 @@ fn share(
     listener: &ListenerHandle,
     weighted: &WeightedBackend,
     total: u64,
+    agreed: Option<&ApplicationProtocol>,
 ) -> Share {
     let mut share = Share {
         backend: String::new(),
@@ -122,11 +124,16 @@ fn share(
         return share;
     }
     share.upstream = Some(upstream(&backend.upstream));
-    if let (Upstream::Tls(tls), Some(gateway)) = (&backend.upstream, tables.gateway(&listener.id.gateway)) {
-        let shown = tls.client_certificate.as_ref().or(gateway.client_certificate.as_ref());
+    if let Upstream::Tls(tls) = &backend.upstream {
+        let of_gateway = tables.gateway(&listener.id.gateway).and_then(|own| own.client_certificate.as_ref());
+        let shown = tls.client_certificate.as_ref().or(of_gateway);
         share.remarks.extend(
             shown.map(|shown| format!("shows the client certificate of {}", words::certificate(shown))),
         );
+        let carried = agreed.filter(|_| tls.alpn.is_empty());
+        share
+            .remarks
+            .extend(carried.map(|agreed| format!("offers {agreed} by ALPN, as agreed on with the client")));
     }
     share
 }
@@ -146,6 +153,11 @@ pub(crate) fn upstream(upstream: &Upstream) -> String {
         Upstream::Tls(tls) => tls_words(tls),
         Upstream::Refuse(reason) => format!("refused: {}", reason.text()),
     }
+}
+
+/// In the order of preference.
+pub(crate) fn protocols(names: &[ApplicationProtocol]) -> String {
+    names.iter().map(ApplicationProtocol::as_str).collect::<Vec<_>>().join(", ")
 }
 
 fn tls_words(tls: &BackendTls) -> String {
@@ -168,7 +180,9 @@ fn tls_words(tls: &BackendTls) -> String {
         .collect();
     let names = if names.is_empty() { String::new() } else { format!(", must name {}", names.join(" or ")) };
     let version = tls.minimum_version.map(|version| format!(", at least TLS {version}")).unwrap_or_default();
-    format!("TLS with server name {}, {trust}{names}{version}", tls.sni)
+    let own = protocols(&tls.alpn);
+    let alpn = if own.is_empty() { own } else { format!(", offering {own} by ALPN for bytes") };
+    format!("TLS with server name {}, {trust}{names}{version}{alpn}", tls.sni)
 }
 
 fn remarks(backend: &Backend) -> Vec<String> {

@@ -6,9 +6,9 @@ use serde::Serialize;
 use tidegate_api::ObjectKey;
 use tidegate_api::status::{ConditionStatus, ConditionType, Status};
 use tidegate_plan::{
-    Admission, Certificate, Connection, Decision, Expects, Fate, Flow, Hello, Hostname, HttpVersion,
-    ListenerHandle, ListenerId, NameOf, Plan, Reason, Request, RouteId, Rule, RuleHandle, Step, Tables,
-    Transport, decide, normal_path,
+    Admission, ApplicationProtocol, Certificate, Connection, Decision, Expects, Fate, Flow, Hello, Hostname,
+    HttpVersion, ListenerHandle, ListenerId, NameOf, Plan, Reason, Request, RouteId, Rule, RuleHandle, Step,
+    Tables, Transport, decide, normal_path,
 };
 
 use crate::arguments::FlowOptions;
@@ -83,6 +83,9 @@ pub(crate) struct Taken {
     /// What ALPN gives, on an HTTPS listener.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) http_version: Option<&'static str>,
+    /// What ALPN gives, where TLS is terminated for bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) protocol: Option<ApplicationProtocol>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) client_certificates: Option<&'static str>,
 }
@@ -122,7 +125,7 @@ pub(crate) fn explain(plan: &Plan, options: &FlowOptions) -> Result<Explanation,
                 routed: false,
                 reason: Some(refusal.reason),
                 answer: Some(answer(refusal.reason, http, refusal.rule, asked.transport)),
-                listener: refusal.listener.map(|listener| Taken::new(listener, None)),
+                listener: refusal.listener.map(|listener| Taken::new(listener, None, None)),
                 certificate: None,
                 route: refusal.rule.map(|rule| Chosen::new(rule, None)),
                 request: None,
@@ -146,15 +149,17 @@ fn routed(
         (_, Some(matched)) => (Some(matched.listener), Some(matched.rule), Some(matched.which)),
         (admission, None) => (admission.listener(), None, None),
     };
-    let (certificate, version) = match &decision.admission {
-        Admission::Stream { certificate, .. } => (*certificate, None),
-        Admission::Https { certificate, version, .. } => (Some(*certificate), Some(*version)),
-        Admission::Http => (None, None),
+    let (certificate, version, protocol) = match &decision.admission {
+        Admission::Stream { certificate, protocol, .. } => (*certificate, None, *protocol),
+        Admission::Https { certificate, version, .. } => (Some(*certificate), Some(*version), None),
+        Admission::Http => (None, None, None),
     };
     let forwarded = decision.request.as_ref().map(|matched| request::forwarded(&asked.request, matched));
     let redirected = forwarded.as_ref().is_some_and(|forwarded| forwarded.redirect.is_some());
     let mut backends = match (listener, rule) {
-        (Some(listener), Some(rule)) if !redirected => backends::shares(plan, tables, listener, rule),
+        (Some(listener), Some(rule)) if !redirected => {
+            backends::shares(plan, tables, listener, rule, protocol)
+        }
         _ => Vec::new(),
     };
     if let Some(matched) = &decision.request {
@@ -167,7 +172,7 @@ fn routed(
         routed: failed.is_none(),
         reason: failed,
         answer: failed.map(|reason| answer(reason, http, rule, asked.transport)),
-        listener: listener.map(|listener| Taken::new(listener, version)),
+        listener: listener.map(|listener| Taken::new(listener, version, protocol)),
         certificate: certificate.cloned(),
         route: rule.map(|rule| Chosen::new(rule, which)),
         request: forwarded,
@@ -282,7 +287,11 @@ fn encoded(text: &str) -> String {
 }
 
 impl Taken {
-    fn new(listener: &ListenerHandle, version: Option<HttpVersion>) -> Self {
+    fn new(
+        listener: &ListenerHandle,
+        version: Option<HttpVersion>,
+        protocol: Option<&ApplicationProtocol>,
+    ) -> Self {
         let rule = listener.handling.server_tls().and_then(|tls| tls.client_certificates.as_ref());
         Self {
             id: listener.id.clone(),
@@ -292,6 +301,7 @@ impl Taken {
                 HttpVersion::Http1 => "HTTP/1.1",
                 HttpVersion::Http2 => "HTTP/2",
             }),
+            protocol: protocol.cloned(),
             client_certificates: rule.map(|rule| if rule.allow_insecure { "optional" } else { "required" }),
         }
     }

@@ -62,7 +62,8 @@ fn facts(text: &mut String, explanation: &Explanation) {
     if let Some(listener) = &explanation.listener {
         let hostname = listener.hostname.as_ref().map(|hostname| format!(", {hostname}")).unwrap_or_default();
         let version = listener.http_version.map(|version| format!(", {version}")).unwrap_or_default();
-        fact("listener", format!("{} ({}{hostname}{version})", listener.id, listener.handling));
+        let protocol = listener.protocol.as_ref().map(|protocol| format!(", {protocol}")).unwrap_or_default();
+        fact("listener", format!("{} ({}{hostname}{version}{protocol})", listener.id, listener.handling));
         if let Some(rule) = listener.client_certificates {
             fact("", format!("client certificates are {rule}"));
         }

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 /// `openssl s_server` for any number of connections, one after the other.
 pub(crate) struct Server {
     pub(crate) port: u16,
-    _process: Process,
+    process: Process,
     _folder: TempDir,
 }
 
@@ -31,7 +31,16 @@ impl Server {
         let mut process = Process::start(&mut command);
         let line = process.says("ACCEPT 127.0.0.1:");
         let port = line.rsplit(':').next().and_then(|port| port.trim().parse().ok());
-        Self { port: port.unwrap_or_else(|| panic!("{line:?}")), _process: process, _folder: folder }
+        Self { port: port.unwrap_or_else(|| panic!("{line:?}")), process, _folder: folder }
+    }
+
+    /// Waits until it says `words` of a connection.
+    pub(crate) fn says(&mut self, words: &str) {
+        self.process.says(words);
+    }
+
+    pub(crate) fn said(&self) -> String {
+        self.process.stdout()
     }
 }
 

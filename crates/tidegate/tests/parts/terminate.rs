@@ -1,12 +1,16 @@
 //! Terminated TLS: the handshake is with Tidegate, the backend gets plain bytes.
 
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::Path;
 use std::process::Command;
 
 use crate::CURL;
 use crate::openssl::{Client, Server};
 use crate::support::certificate::Authority;
 use crate::support::manifest::{
-    file, gateway, https, passthrough, route, secret, service, terminate, tls_route,
+    backend_tls, config_map, file, gateway, https, offering, passthrough, route, secret, service, tcp,
+    terminate, terminate_for, tls_route,
 };
 use crate::support::process::Process;
 use crate::support::tidegate::Tidegate;
@@ -146,4 +150,83 @@ fn a_hello_may_come_in_many_records() {
     let protocols = (0..200).map(|number| format!("protocol-{number}")).collect::<Vec<_>>().join(",");
     let client = Client::to(port, NAME, &authority).with(&["-max_send_frag", "512", "-alpn", &protocols]);
     client.ask("long hello", "long hello").expect_success();
+}
+
+/// By ALPN, as the owner of the listener lists it; without a list nothing is agreed on.
+#[test]
+fn protocols_are_agreed_on_as_the_listener_lists_them() {
+    let [listed, open] = [port::free(), port::free()];
+    let authority = Authority::new("CA");
+    let tidegate = Tidegate::serving(&file([
+        gateway([
+            terminate_for("mqtt, x-amzn-mqtt-ca", "listed", listed, NAME, &["cert"]),
+            terminate("open", open, NAME, &["cert"]),
+        ]),
+        tls_route(NAME, "listed", "listed", "echo"),
+        tls_route(NAME, "open", "open", "echo"),
+        service("echo", backend::echo()),
+        secret("cert", &authority.issue(&[NAME])),
+    ]));
+    let none = "No ALPN negotiated";
+    for (port, offered, told) in [
+        (listed, "x-amzn-mqtt-ca,mqtt", "ALPN protocol: mqtt\n"),
+        (listed, "h2,x-amzn-mqtt-ca", "ALPN protocol: x-amzn-mqtt-ca\n"),
+        (open, "mqtt", none),
+    ] {
+        for version in ["-tls1_2", "-tls1_3"] {
+            let client = Client::to(port, NAME, &authority).with(&[version, "-alpn", offered]);
+            client.ask("which one?", "which one?").expect_success().expect(told);
+        }
+    }
+    Client::to(listed, NAME, &authority).ask("any?", "any?").expect_success().expect(none);
+    Client::to(listed, NAME, &authority)
+        .with(&["-alpn", "h2,http/1.1"])
+        .look()
+        .expect_failure()
+        .expect("SSL alert number 120");
+    assert_eq!(tidegate.line("ending", "no_common_protocol")["listener"], "default/gate/listed");
+    assert_eq!(tidegate.line("alpn", "mqtt")["ending"], "done");
+}
+
+/// What the client has agreed on, or what the policy says, over it and where there is nothing to carry over.
+#[test]
+fn a_backend_is_offered_a_protocol_in_its_turn() {
+    const INSIDE: &str = "inside.example.com";
+    let ports @ [carried, over, plain] = [port::free(), port::free(), port::free()];
+    let [outside, inside] = ["CA of the gate", "CA of the backend"].map(Authority::new);
+    // It tells what it was offered when it ends, after so many connections.
+    let server = |protocols, connections| {
+        let arguments = ["-rev", "-alpn", protocols, "-naccept", connections];
+        Server::start_in(Path::new("/"), &inside.issue(&[INSIDE]), &arguments)
+    };
+    let (mut ours, mut theirs) = (server("mqtt", "1"), server("theirs", "2"));
+    let _tidegate = Tidegate::serving(&file([
+        gateway([
+            terminate_for("mqtt", "carried", carried, NAME, &["cert"]),
+            terminate_for("mqtt", "over", over, NAME, &["cert"]),
+            tcp("plain", plain),
+        ]),
+        tls_route(NAME, "carried", "carried", "ours"),
+        tls_route(NAME, "over", "over", "theirs"),
+        route("TCPRoute", "plain", "plain", "theirs"),
+        service("ours", ours.port),
+        service("theirs", theirs.port),
+        backend_tls("ours", INSIDE, "inside"),
+        backend_tls("theirs", INSIDE, "inside") + &offering("theirs"),
+        config_map("inside", &inside.pem),
+        secret("cert", &outside.issue(&[NAME])),
+    ]));
+    for port in &ports[..2] {
+        let client = Client::to(*port, NAME, &outside).with(&["-alpn", "mqtt"]);
+        client.ask("parts", "strap").expect_success().expect("ALPN protocol: mqtt\n");
+    }
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, plain)).unwrap();
+    stream.write_all(b"parts\n").unwrap();
+    let mut answer = [0; 6];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"strap\n");
+    drop(stream);
+    ours.says("ALPN protocols advertised by the client: mqtt");
+    theirs.says("ALPN protocols advertised by the client: theirs");
+    assert!(!theirs.said().contains("mqtt"), "{}", theirs.said());
 }

@@ -49,17 +49,36 @@ pub(crate) fn passthrough(name: &str, port: u16, hostname: &str) -> String {
 
 /// Each of `secrets` holds a certificate.
 pub(crate) fn terminate(name: &str, port: u16, hostname: &str, secrets: &[&str]) -> String {
-    with_certificates(name, port, hostname, "protocol: TLS", secrets)
+    with_certificates(name, port, hostname, "protocol: TLS", secrets, "")
+}
+
+/// The same for protocols that clients may offer by ALPN.
+pub(crate) fn terminate_for(
+    protocols: &str,
+    name: &str,
+    port: u16,
+    hostname: &str,
+    secrets: &[&str],
+) -> String {
+    let options = format!(", options: {{gateway.tidegate.io/alpn: {protocols:?}}}");
+    with_certificates(name, port, hostname, "protocol: TLS", secrets, &options)
 }
 
 pub(crate) fn https(name: &str, port: u16, hostname: &str, secrets: &[&str]) -> String {
-    with_certificates(name, port, hostname, "protocol: HTTPS", secrets)
+    with_certificates(name, port, hostname, "protocol: HTTPS", secrets, "")
 }
 
-fn with_certificates(name: &str, port: u16, hostname: &str, protocol: &str, secrets: &[&str]) -> String {
+fn with_certificates(
+    name: &str,
+    port: u16,
+    hostname: &str,
+    protocol: &str,
+    secrets: &[&str],
+    options: &str,
+) -> String {
     let certificates: Vec<String> = secrets.iter().map(|secret| format!("{{name: {secret}}}")).collect();
     format!(
-        "  - {{name: {name}, port: {port}, {protocol}, hostname: {hostname:?}, tls: {{mode: Terminate, certificateRefs: [{}]}}}}\n",
+        "  - {{name: {name}, port: {port}, {protocol}, hostname: {hostname:?}, tls: {{mode: Terminate, certificateRefs: [{}]{options}}}}}\n",
         certificates.join(", ")
     )
 }
@@ -149,6 +168,11 @@ spec:
     caCertificateRefs: [{{group: \"\", kind: ConfigMap, name: {config_map}}}]
 "
     )
+}
+
+/// What the backend is offered by ALPN, at the end of [`backend_tls`].
+pub(crate) fn offering(protocols: &str) -> String {
+    format!("  options: {{gateway.tidegate.io/alpn: {protocols:?}}}\n")
 }
 
 fn indented(text: &str) -> String {

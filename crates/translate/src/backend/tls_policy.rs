@@ -14,7 +14,7 @@ use tidegate_plan::{
 use crate::authority::{self, AuthorityFault};
 use crate::conditions::{Fault, few, holds, kind_name};
 use crate::lookup::{Lookup, Referent};
-use crate::options;
+use crate::options::{self, TlsOptions};
 
 /// The policy that holds for a port: one that names the port goes before one for the whole Service, then the
 /// older one, then the first by name.
@@ -60,12 +60,13 @@ pub(super) fn upstream(
     let validation = validate(&policy.spec.validation, "spec.validation", &policy.meta.namespace, lookup);
     match validation.trust {
         Ok(trust) => {
-            let (minimum_version, _) = options::read(&policy.spec.options, "");
+            let (TlsOptions { minimum_version, alpn }, _) = options::read(&policy.spec.options, "");
             let tls = BackendTls {
                 sni: policy.spec.validation.hostname.0.clone(),
                 trust,
                 names: alternative_names(&policy.spec.validation),
                 minimum_version,
+                alpn,
                 client_certificate: None,
             };
             (Upstream::Tls(tls), validation.blobs)

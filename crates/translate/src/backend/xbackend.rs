@@ -81,6 +81,7 @@ fn connection(backend: &XBackend, lookup: &Lookup<'_>) -> Result<Connection, Fau
         trust,
         names: tls_policy::alternative_names(validation),
         minimum_version: None,
+        alpn: Vec::new(),
         client_certificate,
     };
     Ok((Upstream::Tls(tls), blobs))

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tidegate_api::gateway::{Gateway, ListenerSet};
 use tidegate_api::listener::{FromNamespaces, Listener, ListenerFilterType, RouteNamespaces, TlsMode};
+use tidegate_api::read::Map;
 use tidegate_api::refs::GATEWAY_GROUP;
 use tidegate_api::scalar::port_number;
 use tidegate_api::status::{GroupKind, Reason};
@@ -17,7 +18,7 @@ use super::authorities::{ClientRule, client_rule};
 use crate::certificate;
 use crate::conditions::{Fault, kind_name};
 use crate::lookup::{Lookup, Referrer};
-use crate::options;
+use crate::options::{self, TlsOptions};
 use crate::route::filters;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -289,13 +290,19 @@ fn read_tls(
     faults: &mut Vec<Fault>,
 ) -> Option<Handling> {
     let mode = listener.tls.as_ref().and_then(|tls| tls.mode);
+    let whose = format!("listener {}", listener.name);
+    let none = Map::new();
+    let options = listener.tls.as_ref().map_or(&none, |tls| &tls.options);
     match (protocol, mode) {
         (Protocol::Tls, None) => {
             let message = "protocol TLS needs tls.mode: write Passthrough or Terminate";
             view.fault = Some(Fault::new(Reason::UnsupportedValue, message));
             return None;
         }
-        (Protocol::Tls, Some(TlsMode::Passthrough)) => return Some(Handling::Passthrough),
+        (Protocol::Tls, Some(TlsMode::Passthrough)) => {
+            view.notes.extend(options::without_effect(options, &whose));
+            return Some(Handling::Passthrough);
+        }
         (Protocol::Https, Some(TlsMode::Passthrough)) => {
             let message = "protocol HTTPS cannot pass TLS through; use protocol TLS for that";
             view.fault = Some(Fault::new(Reason::UnsupportedValue, message));
@@ -319,12 +326,19 @@ fn read_tls(
     faults.extend(client_faults);
     view.blobs.extend(blobs);
     tls.client_certificates = rule;
-    if let Some(options) = listener.tls.as_ref().map(|tls| &tls.options) {
-        let (minimum, notes) = options::read(options, &format!("listener {}", listener.name));
-        tls.minimum_version = minimum.filter(|version| *version > TlsVersion::V1_2);
-        view.notes.extend(notes);
+    let (TlsOptions { minimum_version, alpn }, notes) = options::read(options, &whose);
+    tls.minimum_version = minimum_version.filter(|version| *version > TlsVersion::V1_2);
+    view.notes.extend(notes);
+    if protocol == Protocol::Https {
+        if !alpn.is_empty() {
+            let alpn = options::ALPN;
+            view.notes
+                .push(format!("{whose}: option {alpn} has no effect: HTTPS is h2, http/1.1 or http/1.0"));
+        }
+        return Some(Handling::Https(tls));
     }
-    Some(if protocol == Protocol::Https { Handling::Https(tls) } else { Handling::Terminate(tls) })
+    tls.alpn = alpn;
+    Some(Handling::Terminate(tls))
 }
 
 fn read_certificates(

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_plan::{Handling, Reason, ServerTls, TlsVersion};
+use tidegate_plan::{BackendTls, Handling, Reason, ServerTls, TlsVersion};
 
 use super::play::{NAME, Play};
 use super::stage::Stage;
 use crate::Ending;
-use crate::tls::tests::support::{Authority, End, World, listener};
+use crate::tls::TlsError;
+use crate::tls::tests::support::{Authority, End, World, listener, protocols, tls_of};
 
 /// The first words of a client that asks for a name.
 fn hello(name: &str) -> Vec<u8> {
@@ -48,6 +49,26 @@ fn reencrypt(endpoints: &[u8]) -> (Stage, impl Fn(bool) -> End) {
     let client = Arc::new(world.client(&policy).unwrap());
     let stage = Stage::of(&Play { upstream: Some((policy, client)), ..Play::default() }, endpoints);
     (stage, move |trusted| End::server(if trusted { &good_config } else { &bad_config }))
+}
+
+/// A listener that terminates TLS and takes these protocols, a client that offers those, and a backend of a policy,
+/// which takes any of both.
+fn end_to_end(taken: &[&str], offered: &[&str]) -> (Stage, End, End) {
+    let mut world = World::new();
+    let authority = Authority::new("CA");
+    let certificates = vec![world.certificate(&authority.issue(&[NAME]))];
+    let mut front = listener("db", certificates);
+    let policy = world.policy(NAME, &authority);
+    let client = world.client(&BackendTls { alpn: protocols(offered), ..policy.clone() }).unwrap();
+    let upstream = Arc::new(world.client(&policy).unwrap());
+    tls_of(&mut front).alpn = protocols(&[offered, taken].concat());
+    let backend = End::server(&world.server(&front).unwrap());
+    tls_of(&mut front).alpn = protocols(taken);
+    let tls = Some(world.server(&front).unwrap());
+    let mut client = End::of(&client, None);
+    client.read(&[]).unwrap();
+    let play = Play { handling: front.handling, tls, upstream: Some((policy, upstream)) };
+    (Stage::of(&play, &[1]), client, backend)
 }
 
 /// Carries words between the session and its client until neither has more.
@@ -248,4 +269,32 @@ fn a_client_that_resets_during_the_backends_handshake_is_noticed() {
     assert_eq!(stage.ended, Some(Ending::ClientReset));
     assert!(stage.backend_was_reset());
     assert_eq!(stage.endpoints_seen(), (0, 0), "the endpoint is not to blame");
+}
+
+#[test]
+fn what_was_agreed_on_with_the_client_is_offered_to_the_backend() {
+    for (taken, offered, agreed) in [
+        (&["postgresql"][..], &["pg", "postgresql"][..], Some(&b"postgresql"[..])),
+        (&["postgresql"], &[], None),
+        (&[], &["postgresql"], None),
+    ] {
+        let (mut stage, mut client, mut backend) = end_to_end(taken, offered);
+        talk_to_client(&mut stage, &mut client);
+        assert_eq!(client.codec.agreed().alpn, agreed, "{taken:?} {offered:?}");
+        client.send(b"ping");
+        talk_to_client(&mut stage, &mut client);
+        talk_to_backend(&mut stage, &mut backend);
+        assert_eq!(backend.codec.agreed().alpn, agreed, "{taken:?} {offered:?}");
+        assert_eq!(backend.plain, b"ping");
+    }
+}
+
+#[test]
+fn a_client_that_offers_only_other_protocols_is_told_so() {
+    let (mut stage, mut client, _) = end_to_end(&["postgresql"], &["h2"]);
+    stage.client_says(&client.wire);
+    assert_eq!(stage.ended, Some(Ending::Refused(Reason::NoCommonProtocol)));
+    assert!(stage.dialed().is_empty());
+    let told = client.read(&stage.client_hears());
+    assert_eq!(told, Err(TlsError::Alert("NoApplicationProtocol")));
 }

@@ -6,7 +6,7 @@ use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls::{ClientConfig, RootCertStore, ServerConfig, SignatureScheme};
 use tidegate_plan::{BlobId, Handling, Reason, TlsVersion};
 
-use super::support::{Authority, End, Failed, World, converse, exchange, listener, only, tls_of};
+use super::support::{Authority, End, Failed, World, converse, exchange, listener, only, protocols, tls_of};
 use crate::tls::TlsError;
 
 /// A client that trusts one authority and knows only some signatures.
@@ -147,12 +147,14 @@ fn a_client_that_knows_none_of_the_keys_is_told_so() {
 }
 
 #[test]
-fn https_agrees_on_a_protocol_and_bytes_in_tls_on_none() {
+fn https_agrees_on_a_protocol_and_bytes_in_tls_on_what_their_owner_says() {
     let mut world = World::new();
     let authority = Authority::new("CA");
     let certificate = world.certificate(&authority.issue(&["a.example.com"]));
     let mut listener = listener("tls", vec![certificate]);
     let bytes = world.server(&listener).unwrap();
+    tls_of(&mut listener).alpn = protocols(&["postgresql", "pg"]);
+    let named = world.server(&listener).unwrap();
     listener.handling = Handling::Https(tls_of(&mut listener).clone());
     let https = world.server(&listener).unwrap();
     let agreed = |server: &Arc<ServerConfig>, offered: &[&str]| {
@@ -167,6 +169,9 @@ fn https_agrees_on_a_protocol_and_bytes_in_tls_on_none() {
     assert_eq!(agreed(&https, &[]), Ok(None));
     assert_eq!(agreed(&https, &["imap"]), Err(Failed::Server(TlsError::NoCommonProtocol)));
     assert_eq!(agreed(&bytes, &["imap"]), Ok(None));
+    assert_eq!(agreed(&named, &["imap", "pg", "postgresql"]), Ok(Some("postgresql".to_owned())));
+    assert_eq!(agreed(&named, &[]), Ok(None));
+    assert_eq!(agreed(&named, &["h2"]), Err(Failed::Server(TlsError::NoCommonProtocol)));
 }
 
 #[test]

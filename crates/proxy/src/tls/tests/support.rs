@@ -12,8 +12,9 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::time_provider::TimeProvider;
 use rustls::{ClientConfig, ServerConfig};
 use tidegate_plan::{
-    AlternativeName, BackendTls, Blob, BlobId, Certificate, CertifiedKey, ClientCertificates, Handling,
-    Hostname, Listener, ListenerId, ObjectName, Reason, ServerTls, TlsVersion, Trust,
+    AlternativeName, ApplicationProtocol, BackendTls, Blob, BlobId, Certificate, CertifiedKey,
+    ClientCertificates, Handling, Hostname, Listener, ListenerId, ObjectName, Reason, ServerTls, TlsVersion,
+    Trust,
 };
 
 use crate::tls::{Client, Codec, Identity, Keys, TicketSecret, TlsError, server};
@@ -95,6 +96,7 @@ impl World {
             trust: Trust::Bundles(vec![self.add(authority.bundle())]),
             names: Vec::new(),
             minimum_version: None,
+            alpn: Vec::new(),
             client_certificate: None,
         }
     }
@@ -149,6 +151,10 @@ pub(crate) fn tls_of(listener: &mut Listener) -> &mut ServerTls {
         Handling::Terminate(tls) | Handling::Https(tls) => tls,
         other => panic!("{other:?}"),
     }
+}
+
+pub(crate) fn protocols(names: &[&str]) -> Vec<ApplicationProtocol> {
+    names.iter().map(|name| ApplicationProtocol::parse(name).unwrap()).collect()
 }
 
 pub(crate) fn uri(text: &str) -> AlternativeName {
@@ -268,11 +274,12 @@ impl End {
 
     pub(crate) fn client(config: Arc<ClientConfig>, name: &str) -> Self {
         let name = ServerName::try_from(name.to_owned()).unwrap();
-        Self::new(Codec::client(config, name).unwrap())
+        let offers = config.alpn_protocols.clone();
+        Self::new(Codec::client(config, name, offers).unwrap())
     }
 
     pub(crate) fn of(client: &Client, gateway: Option<&Identity>) -> Self {
-        Self::new(Codec::client(client.config(gateway), client.name()).unwrap())
+        Self::new(Codec::client(client.config(gateway), client.name(), client.offers(None)).unwrap())
     }
 
     fn new(codec: Codec) -> Self {

@@ -6,7 +6,7 @@ use rustls::ServerConfig;
 use tidegate_plan::{AlternativeName, BackendTls, BlobId, Certificate, Reason, TlsVersion, Trust};
 
 use super::support::{
-    Authority, End, Failed, Issued, World, converse, dns, expired, listener, of_the_future, only,
+    Authority, End, Failed, Issued, World, converse, dns, expired, listener, of_the_future, only, protocols,
     self_signed, tls_of, uri, version_1,
 };
 use crate::tls::error::CertificateFault;
@@ -258,4 +258,40 @@ fn the_system_does_not_trust_everybody() {
     let policy = BackendTls { trust: Trust::System, ..world.policy("db.example.com", &authority) };
     let client = world.client(&policy).unwrap();
     assert_eq!(ask(&client, &server), refused(CertificateFault::UnknownIssuer));
+}
+
+#[test]
+fn a_backend_is_offered_what_the_policy_says_and_else_what_the_client_has() {
+    let mut world = World::new();
+    let policy = world.policy("db.example.com", &Authority::new("CA"));
+    let offered = |world: &mut World, own: &[&str], agreed: Option<&str>| {
+        let client = world.client(&BackendTls { alpn: protocols(own), ..policy.clone() }).unwrap();
+        let offers = client.offers(agreed.map(str::as_bytes));
+        offers.into_iter().map(|name| String::from_utf8(name).unwrap()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(offered(&mut world, &[], None), "");
+    assert_eq!(offered(&mut world, &[], Some("h2")), "h2");
+    assert_eq!(offered(&mut world, &["postgresql", "pg"], None), "postgresql pg");
+    assert_eq!(offered(&mut world, &["postgresql"], Some("h2")), "postgresql");
+}
+
+#[test]
+fn a_backend_may_say_nothing_to_what_it_is_offered() {
+    let mut world = World::new();
+    let authority = Authority::new("CA");
+    let certificate = world.certificate(&authority.issue(&["db.example.com"]));
+    let mut backend = listener("backend", vec![certificate]);
+    let policy =
+        BackendTls { alpn: protocols(&["postgresql"]), ..world.policy("db.example.com", &authority) };
+    let client = world.client(&policy).unwrap();
+    let mut agreed = |spoken: &[&str]| {
+        tls_of(&mut backend).alpn = protocols(spoken);
+        let server = world.server(&backend).unwrap();
+        let (mut client, mut server) = (End::of(&client, None), End::server(&server));
+        converse(&mut client, &mut server)?;
+        Ok(client.codec.agreed().alpn.map(<[u8]>::to_vec))
+    };
+    assert_eq!(agreed(&["postgresql"]), Ok(Some(b"postgresql".to_vec())));
+    assert_eq!(agreed(&[]), Ok(None));
+    assert_eq!(agreed(&["h2"]), Err(Failed::Server(TlsError::NoCommonProtocol)));
 }
