@@ -13,8 +13,6 @@ use std::sync::Arc;
 use foldhash::SharedSeed;
 use foldhash::quality::SeedableRandomState;
 
-use crate::tables::bytes;
-
 pub struct SharedMap<K, V> {
     root: Node<K, V>,
     len: usize,
@@ -191,11 +189,14 @@ fn probes(hash: u64) -> impl Iterator<Item = usize> {
     (first..first + GROUPS).map(|group| group % GROUPS)
 }
 
+const ONES: u64 = u64::from_le_bytes([1; GROUP]);
+
 impl Group {
-    /// The places with this tag.
+    /// The places with this tag and perhaps, behind one of them, a place that only looks so.
     #[inline]
     fn with(&self, tag: u64) -> impl Iterator<Item = usize> + use<> {
-        let mut found = bytes::equal(self.tags, tag as u8);
+        let zero_where_same = self.tags ^ (tag * ONES);
+        let mut found = zero_where_same.wrapping_sub(ONES) & !zero_where_same & (ONES << 7);
         std::iter::from_fn(move || {
             let place = (found != 0).then(|| found.trailing_zeros() as usize / 8);
             found &= found.wrapping_sub(1);

@@ -1,8 +1,6 @@
 //! A plan, compiled for lookups. Tables are never changed: newer ones are made of older ones and share with them
 //! what stayed the same, so that one route more costs the same among ten and among a hundred thousand.
 
-mod bucket;
-mod bytes;
 mod certificates;
 mod condition;
 mod entry;

@@ -1,10 +1,10 @@
 //! What is said for which hostnames, found for a name from the most specific hostname down.
 //!
-//! A lookup hashes the name once, and on the way to that hash finds those of what follows its dots, as far as some
-//! wildcard has as many labels: its cost does not depend on how many hostnames there are.
+//! A lookup hashes the name once for the exact hostnames and once for each number of labels that some wildcard
+//! has: its cost does not depend on how many hostnames there are.
 
 use crate::tables::index::Index;
-use crate::tables::print::{Begun, Print};
+use crate::tables::print::Print;
 use crate::tables::text::Text;
 use crate::{Hostname, Name};
 
@@ -42,65 +42,28 @@ impl<V> Names<V> {
         name: Option<&Name<'_>>,
         mut take: impl FnMut(Specificity, &'t V) -> Option<R>,
     ) -> Option<R> {
-        if let Some(name) = name
-            && let Some(taken) = self.find_named(name.as_bytes(), &mut take)
-        {
-            return Some(taken);
-        }
-        self.any.as_ref().and_then(|value| take(Specificity::Any, value))
-    }
-
-    #[inline]
-    fn find_named<'t, R>(
-        &'t self,
-        name: &[u8],
-        take: &mut impl FnMut(Specificity, &'t V) -> Option<R>,
-    ) -> Option<R> {
-        if self.depths.is_empty() {
-            if self.exact.is_empty() {
-                return None;
-            }
-            return self.find_exact(Print::of(name), name).and_then(|value| take(Specificity::Exact, value));
-        }
-        let mut above = usize::MAX;
-        loop {
-            let mut parents = Parents::default();
-            let begun = Begun::of_name(name, |labels, ending| {
-                if labels < above && self.depths.has(labels) {
-                    parents.push(Parent { labels, length: ending.length(), begun: ending.begin() });
-                }
-            });
-            if above == usize::MAX
-                && self.exact.may_have(begun.place)
-                && let Some(value) = self.find_exact(begun.whole(), name)
+        if let Some(name) = name {
+            let name = name.as_bytes();
+            if !self.exact.is_empty()
+                && let Some(value) = lookup(&self.exact, name)
                 && let Some(taken) = take(Specificity::Exact, value)
             {
                 return Some(taken);
             }
-            // All are asked before any is answered to: what takes time is memory, which can be read for all at once.
-            let mut likely = parents.longest_first().enumerate().fold(0_u32, |likely, (at, parent)| {
-                likely | u32::from(self.wildcard.may_have(parent.begun.place)) << at
-            });
-            while likely != 0 {
-                let Parent { labels, length, begun } = parents.longest(likely.trailing_zeros() as usize);
-                let base = &name[name.len() - length..];
-                if let Some(value) = self.wildcard.get(begun.whole(), |key| key.as_bytes() == base)
-                    && let Some(taken) = take(Specificity::Wildcard(labels as u8), value)
-                {
-                    return Some(taken);
+            if !self.depths.is_empty() {
+                let mut labels = name.iter().filter(|byte| **byte == b'.').count();
+                for (at, _) in name.iter().enumerate().filter(|(_, byte)| **byte == b'.') {
+                    if self.depths.has(labels)
+                        && let Some(value) = lookup(&self.wildcard, &name[at + 1..])
+                        && let Some(taken) = take(Specificity::Wildcard(labels as u8), value)
+                    {
+                        return Some(taken);
+                    }
+                    labels -= 1;
                 }
-                likely &= likely - 1;
             }
-            if parents.count <= AT_ONCE {
-                return None;
-            }
-            above = parents.longest(AT_ONCE - 1).labels;
         }
-    }
-
-    #[inline]
-    fn find_exact(&self, print: Print, name: &[u8]) -> Option<&V> {
-        self.exact.get(print, |key| key.as_bytes() == name)
+        self.any.as_ref().and_then(|value| take(Specificity::Any, value))
     }
 
     /// In no order.
@@ -109,38 +72,9 @@ impl<V> Names<V> {
     }
 }
 
-/// The longest of what follows dots in a name and a wildcard may be for.
-#[derive(Default)]
-struct Parents {
-    latest: [Parent; AT_ONCE],
-    count: usize,
-}
-
-#[derive(Clone, Copy, Default)]
-struct Parent {
-    labels: usize,
-    length: usize,
-    begun: Begun,
-}
-
-const AT_ONCE: usize = 4;
-
-impl Parents {
-    #[inline]
-    const fn push(&mut self, parent: Parent) {
-        self.latest[self.count % AT_ONCE] = parent;
-        self.count += 1;
-    }
-
-    #[inline]
-    fn longest_first(&self) -> impl Iterator<Item = Parent> {
-        (0..self.count.min(AT_ONCE)).map(|at| self.longest(at))
-    }
-
-    #[inline]
-    const fn longest(&self, at: usize) -> Parent {
-        self.latest[self.count.wrapping_sub(at + 1) % AT_ONCE]
-    }
+#[inline]
+fn lookup<'t, V>(index: &'t Index<Text, V>, base: &[u8]) -> Option<&'t V> {
+    index.get(Print::of(base), |key| key.as_bytes() == base)
 }
 
 impl<V: Clone> Names<V> {
@@ -230,36 +164,6 @@ impl Depths {
             if *count == 0 {
                 self.used &= !(1 << depth);
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn all_that_is_said_is_offered_the_most_specific_first() {
-        let hostnames: Vec<String> = (1..8).map(|labels| format!("*{}", ".a".repeat(labels))).collect();
-        let mut names = Names::new();
-        for hostname in hostnames.iter().map(String::as_str).chain([".a".repeat(6)[1..].as_ref()]) {
-            names.change(Some(&Hostname::parse(hostname).unwrap()), |_| Change::Set(hostname.to_owned()));
-        }
-        names.change(None, |_| Change::Set("any".to_owned()));
-        for labels in 1..12 {
-            let name = ".a".repeat(labels)[1..].to_owned();
-            let mut offered = Vec::new();
-            let taken = names.find(Name::from_sni(&name).as_ref(), |specificity, hostname| {
-                offered.push((specificity, hostname.as_str()));
-                None::<()>
-            });
-            assert_eq!(taken, None);
-            let exact = (labels == 6).then(|| (Specificity::Exact, &*name));
-            let wildcards = (1..labels.min(8)).rev();
-            let wildcards = wildcards.map(|at| (Specificity::Wildcard(at as u8), &*hostnames[at - 1]));
-            let expected: Vec<_> =
-                exact.into_iter().chain(wildcards).chain([(Specificity::Any, "any")]).collect();
-            assert_eq!(offered, expected, "{name}");
         }
     }
 }

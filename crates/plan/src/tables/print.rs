@@ -3,75 +3,32 @@
 //! A print is SipHash-1-3 with 128 bits under a key that the process drew at random and shows nobody. To those who
 //! do not know the key its bits are as good as thrown anew for each text, so that nobody can look for two texts
 //! with one print. [`Index`](super::index::Index) says what follows from that.
-//!
-//! A text is hashed from its end to its beginning: the whole words of a name are then those of all that follows its
-//! dots as well, and are taken once for all of them.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 
-use crate::tables::bytes;
-
-/// What there is to know of a text. The two tell nothing of each other, but for 16 bits that are in both.
+/// Two words that tell nothing of each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Print {
-    /// Says where to look, by other bits than those that are in the tag.
+    /// Says where to look.
     pub(crate) place: u64,
-    /// Says what to look for: 56 bits, never 0.
+    /// Says what to look for; never 0.
     pub(crate) tag: u64,
-}
-
-/// A print of which only the place was made yet.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Begun {
-    pub(crate) place: u64,
-    state: State,
 }
 
 impl Print {
     #[inline]
     pub(crate) fn of(text: &[u8]) -> Self {
-        KEYED.walk::<1>(text, |_, _, _| {}).begin().whole()
-    }
-}
-
-impl Begun {
-    /// The print of a name; on the way to it, `parent` is given what follows each dot, with the number of its labels,
-    /// the shortest first.
-    #[inline]
-    pub(crate) fn of_name(name: &[u8], mut parent: impl FnMut(usize, &Ending)) -> Self {
-        let mut labels = 0;
-        let all = KEYED.walk::<1>(name, |state, word, taken| {
-            let mut dots = bytes::equal(word, b'.');
-            while dots != 0 {
-                labels += 1;
-                let bits = dots.trailing_zeros() & !7;
-                parent(labels, &Ending::new(*state, word & ((1 << bits) - 1), taken + bits as usize / 8));
-                dots &= dots - 1;
-            }
+        static STATE: LazyLock<State> = LazyLock::new(|| {
+            let random = || RandomState::new().hash_one(());
+            State::new(random(), random())
         });
-        all.begin()
-    }
-
-    #[inline]
-    pub(crate) fn whole(mut self) -> Print {
-        let more = self.state.second_word::<3>() >> 24;
-        Print { place: self.place, tag: first_of_tag(self.place) | more.max(1) << 16 }
+        let [place, tag] = STATE.hash::<1, 3>(text);
+        Self { place, tag: tag.max(1) }
     }
 }
 
-/// The bits of a tag that are known with the place.
-#[inline]
-pub(crate) const fn first_of_tag(place: u64) -> u64 {
-    place >> 16 & 0xffff
-}
-
-static KEYED: LazyLock<State> = LazyLock::new(|| {
-    let random = || RandomState::new().hash_one(());
-    State::new(random(), random())
-});
-
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct State([u64; 4]);
 
 impl State {
@@ -84,26 +41,18 @@ impl State {
         ])
     }
 
-    /// From the end of the text on, with so many rounds for each word. `look` is shown each word before it is taken,
-    /// the last, which is none or not whole, too; and how many bytes were taken.
+    /// With so many rounds for each word of the text, and so many at its end for each word of the hash.
     #[inline]
-    fn walk<const EACH: usize>(mut self, text: &[u8], mut look: impl FnMut(&Self, u64, usize)) -> Ending {
-        let mut rest = text;
-        let mut taken = 0;
-        while let Some((before, word)) = rest.split_last_chunk::<8>() {
-            let word = u64::from_be_bytes(*word);
-            look(&self, word, taken);
-            self.take::<EACH>(word);
-            (rest, taken) = (before, taken + 8);
+    fn hash<const EACH: usize, const LAST: usize>(mut self, text: &[u8]) -> [u64; 2] {
+        let (words, rest) = text.as_chunks::<8>();
+        for word in words {
+            self.take::<EACH>(u64::from_le_bytes(*word));
         }
-        let word = match text.first_chunk::<8>() {
-            // In one read: the bytes behind the rest are shifted out.
-            Some(_) if rest.is_empty() => 0,
-            Some(start) => u64::from_be_bytes(*start) >> (64 - 8 * rest.len()),
-            None => rest.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)),
-        };
-        look(&self, word, taken);
-        Ending::new(self, word, text.len())
+        self.take::<EACH>(last_word(text, rest));
+        self.0[2] ^= 0xee;
+        let first = self.finish::<LAST>();
+        self.0[1] ^= 0xdd;
+        [first, self.finish::<LAST>()]
     }
 
     #[inline]
@@ -111,20 +60,6 @@ impl State {
         self.0[3] ^= word;
         self.rounds::<ROUNDS>();
         self.0[0] ^= word;
-    }
-
-    /// The first word of the hash, with so many rounds for the last of the text, and so many at the end.
-    #[inline]
-    fn first_word<const EACH: usize, const LAST: usize>(&mut self, last: u64) -> u64 {
-        self.take::<EACH>(last);
-        self.0[2] ^= 0xee;
-        self.finish::<LAST>()
-    }
-
-    #[inline]
-    fn second_word<const LAST: usize>(&mut self) -> u64 {
-        self.0[1] ^= 0xdd;
-        self.finish::<LAST>()
     }
 
     #[inline]
@@ -152,40 +87,24 @@ impl State {
     }
 }
 
-/// A text of which all whole words are taken: its hash is a few steps away, which wait for no other text's.
-#[derive(Clone, Copy)]
-pub(crate) struct Ending {
-    state: State,
-    /// What is left of the text, and in the uppermost byte its length.
-    word: u64,
-}
-
-impl Ending {
-    #[inline]
-    const fn new(state: State, rest: u64, length: usize) -> Self {
-        Self { state, word: rest | (length as u64) << 56 }
-    }
-
-    #[inline]
-    pub(crate) fn begin(&self) -> Begun {
-        let mut state = self.state;
-        let place = state.first_word::<1, 3>(self.word);
-        Begun { place, state }
-    }
-
-    /// Of a name: a longer text is not told from one that is shorter by 256 bytes.
-    #[inline]
-    pub(crate) const fn length(&self) -> usize {
-        (self.word >> 56) as usize
-    }
+/// What is left of the text behind its whole words, and in the uppermost byte its length.
+#[inline]
+fn last_word(text: &[u8], rest: &[u8]) -> u64 {
+    let rest = match text.last_chunk::<8>() {
+        // In one read: the bytes before the rest are shifted out.
+        Some(_) if rest.is_empty() => 0,
+        Some(end) => u64::from_le_bytes(*end) >> (64 - 8 * rest.len()),
+        None => rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+    };
+    rest | (text.len() as u64) << 56
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// From the vectors of SipHash's authors, which are for 2-4: the key is the bytes 0 to 15, the text, which is
-    /// read from its end, those from 0 up.
+    /// From the vectors of SipHash's authors, which are for 2-4: the key is the bytes 0 to 15, the text those from
+    /// 0 up.
     #[test]
     fn it_is_siphash() {
         let state = State::new(0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908);
@@ -197,25 +116,10 @@ mod tests {
             (16, "6ee2a4ca67b054bbfd3315bf85230577"),
             (17, "473d06e8738db89854c066c47ae47740"),
         ] {
-            let reversed: Vec<u8> = (0..length).rev().collect();
-            let Ending { mut state, word } = state.walk::<2>(&reversed, |_, _, _| {});
-            let hash =
-                [state.first_word::<2, 4>(word), state.second_word::<4>()].map(u64::to_le_bytes).concat();
+            let text: Vec<u8> = (0..length).collect();
+            let hash = state.hash::<2, 4>(&text).map(u64::to_le_bytes).concat();
             let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
             assert_eq!(hex, expected, "{length} bytes");
-        }
-    }
-
-    #[test]
-    fn what_follows_a_dot_has_the_print_that_it_has_by_itself() {
-        for name in ["", "a", ".", "a.b", "host-12345.apps.example.com", "a.bcdefgh.i.jklmnop.q..rstuvw.x"] {
-            let mut parents = Vec::new();
-            let begun = Begun::of_name(name.as_bytes(), |labels, ending| {
-                parents.push((labels, ending.begin().whole()));
-            });
-            assert_eq!(begun.whole(), Print::of(name.as_bytes()), "{name}");
-            let follows = name.rmatch_indices('.').map(|(at, _)| Print::of(&name.as_bytes()[at + 1..]));
-            assert_eq!(parents, (1..).zip(follows).collect::<Vec<_>>(), "{name}");
         }
     }
 
