@@ -90,6 +90,8 @@ serve() {
 run_tidegate() {
   command="tidegate run mixed passthrough tcp-and-udp certificates --certs embedded --state state"
   command+=" --bind 127.0.0.1 --port-offset $offset --admin 127.0.0.1:$admin"
+  # What an earlier try has said must not be taken for this one's.
+  : > "$scratch/log"
   (cd "$scratch" && exec setsid $command --access-log access.log --drain 1s) 2> "$scratch/log" > /dev/null &
   local id=$!
   started+=("$id")
