@@ -52,6 +52,25 @@ fn the_idlest_newcomer_makes_room() {
     assert!(worker.told.refused.is_empty());
 }
 
+/// All of them are read together, and each has sent what it was to send before it makes room for the next.
+#[test]
+fn more_newcomers_at_once_than_there_is_room_for_are_all_heard() {
+    for room in [1, 2, 3, 20] {
+        let mut echo = Echo::new("");
+        let mut worker = Worker::new(&bounds(room), to(&[&echo]));
+        let address = worker.listen("127.0.0.1");
+        let clients: Vec<_> = (0..20).map(|_| Client::new(address)).collect();
+        clients.iter().for_each(|client| client.send("hello"));
+        worker.turn();
+        echo.answer();
+        let mut heard = echo.heard.clone();
+        heard.sort();
+        heard.dedup();
+        assert_eq!((echo.heard.len(), heard.len()), (20, 20), "room for {room}");
+        assert_eq!(worker.udp.flows(), room);
+    }
+}
+
 #[test]
 fn those_who_speak_keep_their_place() {
     let mut echo = Echo::new("");
