@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::sys::datagram::{BATCH, Batch, Datagram, Names, Outbox};
 use crate::udp::context::Context;
-use crate::udp::flow::{Flow, Sorted};
+use crate::udp::flow::Sorted;
 use crate::udp::flows::{Begun, Flows};
 use crate::udp::record::Traffic;
 use crate::udp::table::Key;
@@ -67,11 +67,8 @@ impl Inward {
         let slot = match flows.table.find(&key) {
             Some(slot) => slot,
             None => {
-                // The new flow may get the slot and the socket of one that has to make room for it. Otherwise sending
-                // can wait until all are sorted: endpoints are woken once for many, and not for each.
-                if flows.table.longest_silent().any(|flow| flow.sorted.round == self.round) {
-                    self.deliver(flows, ctx);
-                }
+                // The new flow may get the slot and the socket of one that has to make room for it.
+                self.deliver(flows, ctx);
                 match self.welcome(key, place, number, inlet, flows, ctx) {
                     Some(slot) => slot,
                     None => return,
@@ -132,10 +129,6 @@ impl Inward {
             {
                 flows.mishaps.unsent.add(failed);
             }
-            // A slot that went from one flow to another is named twice.
-            if let Some(flow) = flows.table.get_mut(slot) {
-                flow.sorted.round = 0;
-            }
         }
         self.turns.clear();
         self.round += 1;
@@ -152,8 +145,7 @@ impl Inward {
         if flows.table.get(slot).is_some_and(|flow| flow.moves) {
             flows.move_on(slot, ctx);
         }
-        let has_any = |flow: &&mut Flow| flow.sorted.round == self.round;
-        let Some(flow) = flows.table.get_mut(slot).filter(has_any) else { return Ok(()) };
+        let Some(flow) = flows.table.get_mut(slot) else { return Ok(()) };
         outbox.runs = flow.runs.up;
         let mut place = flow.sorted.first;
         loop {

@@ -159,13 +159,6 @@ impl<T> Table<T> {
         }
     }
 
-    /// The two of each kind that were silent for longest: they go first when room is made.
-    pub(crate) fn longest_silent(&self) -> impl Iterator<Item = &T> {
-        let next = |slot: u32| self.slots.get(slot as usize).map_or(NONE, |place| place.next);
-        let firsts = [self.newcomers.first, self.regulars.first];
-        firsts.into_iter().flat_map(move |first| [first, next(first)]).filter_map(|slot| self.get(slot))
-    }
-
     fn flow(&self, slot: u32) -> Option<&Flow<T>> {
         self.slots.get(slot as usize)?.flow.as_ref()
     }
