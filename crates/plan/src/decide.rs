@@ -124,7 +124,8 @@ fn admit_tls<'t>(
     let listener = &table.listener;
     check_listener(table, trace)?;
     if let Routes::Tls(rules) = &table.routes {
-        let protocol = application_protocol(listener, hello.alpn, trace)?;
+        let terminates = table.certificates.is_some();
+        let protocol = if terminates { application_protocol(listener, hello.alpn, trace)? } else { None };
         let few = rules.find(name.as_ref(), |specificity, few| {
             trace.step(|| hostname_step(specificity, name.as_ref(), few.iter()));
             Some(few)
@@ -134,10 +135,7 @@ fn admit_tls<'t>(
             return Err(Refusal::by_listener(Reason::NoRoute, listener));
         };
         trace.step(|| route_step(few.first(), few.rest()));
-        let certificate = match &table.certificates {
-            Some(_) => Some(certificate(table, name.as_ref(), trace)?),
-            None => None,
-        };
+        let certificate = if terminates { Some(certificate(table, name.as_ref(), trace)?) } else { None };
         return Ok(Admission::Stream { listener, rule: few.first(), certificate, protocol });
     }
     let version = http_version(hello.alpn).ok_or(Refusal::by_listener(Reason::NoCommonProtocol, listener))?;

@@ -12,8 +12,10 @@ mod map;
 mod names;
 mod port;
 mod print;
+mod tags;
 mod text;
 mod update;
+mod ways;
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
