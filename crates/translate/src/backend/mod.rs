@@ -45,7 +45,7 @@ fn service(id: &BackendId, lookup: &Lookup<'_>) -> Option<BackendOutput> {
     let port =
         ports.find(|port| port_number(port.port) == id.port && transport(port) == Some(id.transport))?;
     let (upstream, blobs) = tls_policy::upstream(service, port, lookup);
-    let traffic = traffic::of(&id.object, "Service", lookup);
+    let traffic = traffic::of(&id.object, id.kind, lookup);
     let body = Backend {
         id: id.clone(),
         addresses: addresses(service, port),

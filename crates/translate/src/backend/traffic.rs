@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tidegate_api::policy::XBackendTrafficPolicy;
-use tidegate_api::refs::EXPERIMENTAL_GROUP;
+use tidegate_api::refs::{EXPERIMENTAL_GROUP, LocalObjectReference};
 use tidegate_api::session::{CookieLifetime, SessionType};
 use tidegate_api::status::{Condition, ConditionType, Reason};
 use tidegate_plan::{BackendKind, Cookie, ObjectName, RetryBudget, SessionKey, SessionPersistence};
@@ -18,7 +18,7 @@ pub(super) struct Traffic {
 }
 
 /// What the policy of a backend says; the older one has the say.
-pub(super) fn of(backend: &ObjectName, kind: &str, lookup: &Lookup<'_>) -> Traffic {
+pub(super) fn of(backend: &ObjectName, kind: BackendKind, lookup: &Lookup<'_>) -> Traffic {
     let policies = lookup.traffic_policies_of(backend);
     let of_kind = policies.into_iter().filter(|policy| targets(policy, kind, &backend.name));
     let Some(policy) = of_kind.min_by(|a, b| a.meta.precedence().cmp(&b.meta.precedence())) else {
@@ -36,8 +36,17 @@ pub(super) fn of(backend: &ObjectName, kind: &str, lookup: &Lookup<'_>) -> Traff
     }
 }
 
-fn targets(policy: &XBackendTrafficPolicy, kind: &str, name: &str) -> bool {
-    policy.spec.target_refs.iter().any(|target| target.kind == kind && target.name == *name)
+fn targets(policy: &XBackendTrafficPolicy, kind: BackendKind, name: &str) -> bool {
+    policy.spec.target_refs.iter().any(|target| kind_of(target) == Some(kind) && target.name == *name)
+}
+
+/// `None` for what no policy can be about.
+fn kind_of(target: &LocalObjectReference) -> Option<BackendKind> {
+    match (target.group.as_str(), target.kind.as_str()) {
+        ("", "Service") => Some(BackendKind::Service),
+        (EXPERIMENTAL_GROUP, "XBackend") => Some(BackendKind::XBackend),
+        _ => None,
+    }
 }
 
 pub(crate) fn session(session: &tidegate_api::session::SessionPersistence) -> SessionPersistence {
@@ -75,14 +84,14 @@ pub(crate) fn status(policy: &XBackendTrafficPolicy, lookup: &Lookup<'_>) -> Tra
         let mut refuse = |reason, message: String| {
             faults.push(Fault::new(reason, format!("spec.targetRefs[{index}]: {message}")));
         };
-        let (kind, exists) = match (target.group.as_str(), target.kind.as_str()) {
-            ("", "Service") => (BackendKind::Service, lookup.service(&name).is_some()),
-            (EXPERIMENTAL_GROUP, "XBackend") => (BackendKind::XBackend, lookup.xbackend(&name).is_some()),
-            (group, kind) => {
-                let kind = kind_name(group, kind);
-                refuse(Reason::Invalid, format!("{kind} cannot be a target; name a Service or an XBackend"));
-                continue;
-            }
+        let Some(kind) = kind_of(target) else {
+            let kind = kind_name(target.group.as_str(), target.kind.as_str());
+            refuse(Reason::Invalid, format!("{kind} cannot be a target; name a Service or an XBackend"));
+            continue;
+        };
+        let exists = match kind {
+            BackendKind::Service => lookup.service(&name).is_some(),
+            BackendKind::XBackend => lookup.xbackend(&name).is_some(),
         };
         if !exists {
             let message = format!("{kind} {name} does not exist; create it, or name another");
@@ -91,8 +100,7 @@ pub(crate) fn status(policy: &XBackendTrafficPolicy, lookup: &Lookup<'_>) -> Tra
         }
         let rivals = lookup.traffic_policies_of(&name);
         let older = rivals.iter().find(|rival| {
-            targets(rival, target.kind.as_str(), &name.name)
-                && rival.meta.precedence() < policy.meta.precedence()
+            targets(rival, kind, &name.name) && rival.meta.precedence() < policy.meta.precedence()
         });
         if let Some(older) = older {
             let message = format!(

@@ -25,7 +25,7 @@ pub(super) fn translate(id: &BackendId, lookup: &Lookup<'_>) -> Option<BackendOu
         Ok((upstream, blobs)) => (upstream, blobs),
         Err(_) => (Upstream::Refuse(Refusal::PolicyInvalid), Vec::new()),
     };
-    let traffic = traffic::of(&id.object, "XBackend", lookup);
+    let traffic = traffic::of(&id.object, id.kind, lookup);
     let body = Backend {
         id: id.clone(),
         addresses: Addresses::Dns { hostname, port: id.port },
