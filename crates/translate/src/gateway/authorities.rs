@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tidegate_api::gateway::{FrontendValidation, FrontendValidationMode, Gateway};
 use tidegate_api::refs::GATEWAY_GROUP;
+use tidegate_api::scalar::port_number;
 use tidegate_api::status::Reason;
 use tidegate_plan::{Blob, ClientCertificates};
 
@@ -35,6 +36,22 @@ pub(super) fn client_rule(gateway: &Gateway, port: u16, lookup: &Lookup<'_>) -> 
         None => ClientRule::default(),
         Some(validation) => evaluate(validation, &format!("{field}.validation"), gateway, lookup),
     }
+}
+
+/// Rules for ports on which nobody terminates TLS: nothing asks for them, so that nobody else would say what is wrong
+/// with them.
+pub(super) fn without_effect(gateway: &Gateway, terminates_on: impl Fn(u16) -> bool) -> Vec<String> {
+    let frontend = gateway.spec.tls.as_ref().and_then(|tls| tls.frontend.as_ref());
+    let ports = frontend.into_iter().flat_map(|frontend| frontend.per_port.iter().enumerate());
+    let unused = ports.filter(|(_, entry)| !terminates_on(port_number(entry.port)));
+    unused
+        .map(|(index, entry)| {
+            let port = entry.port.get();
+            format!(
+                "spec.tls.frontend.perPort[{index}] has no effect: no listener terminates TLS on port {port}"
+            )
+        })
+        .collect()
 }
 
 fn evaluate(

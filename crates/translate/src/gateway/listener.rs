@@ -158,6 +158,10 @@ impl ListenerView {
         matches!(self.handling, Some(Handling::Passthrough))
     }
 
+    pub(super) fn terminates(&self) -> bool {
+        self.handling.as_ref().is_some_and(|handling| handling.server_tls().is_some())
+    }
+
     /// Whether it takes routes of this namespace.
     pub(crate) fn allows_namespace(&self, namespace: &str, lookup: &Lookup<'_>) -> bool {
         match self.from.from {

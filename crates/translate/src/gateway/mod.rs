@@ -78,9 +78,11 @@ pub(crate) fn view(gateway: &Gateway, lookup: &Lookup<'_>) -> Option<GatewayView
     };
     let mut sets = sets::views(gateway, issuer.is_some(), lookup);
     conflicts::resolve(&mut listeners, &mut sets);
-    for listener in listeners.iter().chain(sets.iter().flat_map(|set| &set.listeners)) {
-        notes.extend(listener.notes.iter().cloned());
-    }
+    let all = || listeners.iter().chain(sets.iter().flat_map(|set| &set.listeners));
+    notes.extend(all().flat_map(|listener| listener.notes.iter().cloned()));
+    notes.extend(authorities::without_effect(gateway, |port| {
+        all().any(|listener| listener.port == port && listener.terminates())
+    }));
     notes.extend(issuer_notes);
     let fault = parameters_fault.or(address_fault);
     Some(GatewayView {

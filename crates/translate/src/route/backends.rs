@@ -109,7 +109,8 @@ fn service(
         let has: Vec<String> =
             service.spec.ports.iter().map(|port| format!("{}/{}", port.port.get(), port.protocol)).collect();
         let wanted = if usage == Usage::Datagrams { "UDP" } else { "TCP" };
-        return not_found(format!("Service {name} has no port {number}/{wanted}; it has {}", has.join(", ")));
+        let has = if has.is_empty() { "none".to_owned() } else { has.join(", ") };
+        return not_found(format!("Service {name} has no port {number}/{wanted}; it has {has}"));
     };
     if usage == Usage::Requests
         && let Err(message) = protocol::of_service_port(port, name, lookup)
