@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::Kind;
 use crate::refs::ParentReference;
 use crate::scalar::port_number;
 
@@ -35,6 +36,7 @@ pub enum ConditionType {
     Conflicted,
     OverlappingTLSConfig,
     InsecureFrontendValidationMode,
+    DefaultGateway,
     AddressesAssigned,
     SupportedVersion,
     PartiallyInvalid,
@@ -67,6 +69,7 @@ pub enum Reason {
     CertificatesIssued,
     ConfigurationChanged,
     Conflicted,
+    DefaultGateway,
     HostnameConflict,
     Invalid,
     InvalidCACertificateKind,
@@ -205,6 +208,15 @@ impl From<&ParentReference> for ParentRefStatus {
             section_name: parent.section_name.as_ref().map(ToString::to_string),
             port: parent.port.map(port_number),
         }
+    }
+}
+
+/// How many ancestors the status of a policy has room for, or that of an XBackend, which speaks the same way.
+#[must_use]
+pub const fn most_ancestors(kind: Kind) -> usize {
+    match kind {
+        Kind::XBackend => 32,
+        _ => 16,
     }
 }
 

@@ -30,6 +30,7 @@ pub(crate) fn health(condition: &Condition) -> Health {
             | ConditionType::CertificatesIssued
             | ConditionType::ResolvedRefs
             | ConditionType::Programmed
+            | ConditionType::DefaultGateway
             | ConditionType::AddressesAssigned
             | ConditionType::SupportedVersion,
             True,

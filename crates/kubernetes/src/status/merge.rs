@@ -118,6 +118,7 @@ fn list(value: &Json) -> &[Json] {
 const PASSING: &[&str] = &[
     "OverlappingTLSConfig",
     "InsecureFrontendValidationMode",
+    "DefaultGateway",
     "AddressesAssigned",
     "PartiallyInvalid",
     "gateway.tidegate.io/CertificatesIssued",

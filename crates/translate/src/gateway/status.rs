@@ -56,6 +56,15 @@ fn gateway_conditions(view: &GatewayView, not_accepted: Option<&Fault>) -> Vec<C
             generation,
         ));
     }
+    if view.is_default {
+        conditions.push(condition(
+            ConditionType::DefaultGateway,
+            ConditionStatus::True,
+            Reason::DefaultGateway,
+            "spec.defaultScope is All: routes with `useDefaultGateways: All` attach without naming it",
+            generation,
+        ));
+    }
     conditions
 }
 

@@ -121,7 +121,8 @@ fn find<'a>(
     }
 }
 
-/// The Gateways that take routes which name none, unless the route names them anyway.
+/// The Gateways that take routes which name none, unless the route names them as a whole anyway. One of which it names
+/// a listener is still a default for the others.
 fn defaults<'a>(route: &Common<'_>, gateways: &'a Gateways, lookup: &Lookup<'_>) -> Vec<&'a GatewayView> {
     if route.parents.use_default_gateways != tidegate_api::gateway::Scope::All {
         return Vec::new();
@@ -130,9 +131,12 @@ fn defaults<'a>(route: &Common<'_>, gateways: &'a Gateways, lookup: &Lookup<'_>)
     let named = |gateway: &GatewayView| {
         route.parents.parent_refs.iter().any(|reference| {
             let namespace = reference.namespace.as_ref().map_or(&*route.meta.namespace, |name| name.as_str());
-            reference.kind == "Gateway"
+            reference.group == GATEWAY_GROUP
+                && reference.kind == "Gateway"
                 && reference.name == *gateway.name.name
                 && *namespace == *gateway.name.namespace
+                && reference.section_name.is_none()
+                && reference.port.is_none()
         })
     };
     let found = gateways.values().filter(|gateway| gateway.is_default && !named(gateway));

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tidegate_api::refs::GATEWAY_GROUP;
-use tidegate_api::status::{Condition, ParentRefStatus, PolicyAncestorStatus, PolicyStatus, Status};
+use tidegate_api::status::{
+    Condition, ParentRefStatus, PolicyAncestorStatus, PolicyStatus, Status, most_ancestors,
+};
 use tidegate_api::{Kind, ObjectKey};
 use tidegate_plan::{BackendKind, ObjectName};
 
@@ -14,9 +16,6 @@ use super::{Translator, Work};
 use crate::backend;
 use crate::conditions::Fault;
 use crate::translation::{Delta, Note};
-
-/// The specification has room for so many ancestors.
-const MAX_ANCESTORS: usize = 16;
 
 /// What is said about an object, and to whom.
 struct Told<'a> {
@@ -118,8 +117,9 @@ impl Translator {
             notes.extend(fault.or_else(|| unused.map(|unused| unused.to_owned().into())));
         }
         self.put_notes(key.clone(), notes);
-        self.put_crowded_out(&key, &gateways.iter().skip(MAX_ANCESTORS).cloned().collect());
-        let ancestors = gateways.into_iter().take(MAX_ANCESTORS).map(|gateway| PolicyAncestorStatus {
+        let room = most_ancestors(key.kind);
+        self.put_crowded_out(&key, &gateways.iter().skip(room).cloned().collect());
+        let ancestors = gateways.into_iter().take(room).map(|gateway| PolicyAncestorStatus {
             ancestor_ref: ParentRefStatus {
                 group: GATEWAY_GROUP.to_owned(),
                 kind: "Gateway".to_owned(),
@@ -165,7 +165,8 @@ impl Translator {
         };
         let crowded = self.gathered.crowded_out.iter().filter(|(_, gateways)| gateways.contains(name));
         notes.extend(crowded.map(|(key, _)| {
-            format!("{key} is used here, and its status has room for {MAX_ANCESTORS} Gateways and none for this one")
+            let room = most_ancestors(key.kind);
+            format!("{key} is used here, and its status has room for {room} Gateways and none for this one")
         }));
         let notes = notes.into_iter().map(Note::from).collect();
         self.put_notes(ObjectKey { kind: Kind::Gateway, name: name.clone() }, notes);
