@@ -73,9 +73,8 @@ impl DataPlane for Plane {
             .into_iter()
             .map(|(id, state)| {
                 let said = match state {
-                    State::Open(_) => Ok(()),
+                    State::Tried { failure, .. } => failure.map_or(Ok(()), |failure| Err(failure.why)),
                     State::Waiting if draining => Ok(()),
-                    State::Failed { why, .. } => Err(why),
                     State::Waiting => Err("its socket was not tried yet".to_owned()),
                 };
                 (id.clone(), said)

@@ -12,10 +12,10 @@ use tidegate_api::{Kind, ObjectKey};
 use tidegate_issuing::Issuing;
 use tidegate_plan::{ListenerId, ObjectName, Plan};
 use tidegate_proxy::SocketState;
-use tidegate_translate::Source;
+use tidegate_translate::{AskedAddress, Source};
 
 use crate::meaning::Meaning;
-use crate::run::sockets::{State, states};
+use crate::run::sockets::{Failure, State, states};
 
 /// Brings the statuses of these objects in line with the sockets, and names those that differ now.
 pub(crate) fn update<'k>(
@@ -40,7 +40,11 @@ pub(crate) fn update<'k>(
         let status = |key: &ObjectKey| {
             let status = meaning.translation().statuses.get(key)?;
             let mut status = match &**status {
-                Status::Gateway(status) => Status::Gateway(states.gateway(&key.name, status.clone())),
+                Status::Gateway(status) => {
+                    let infrastructure = meaning.translation().infrastructure.get(&key.name);
+                    let asked = infrastructure.map_or(&[][..], |infrastructure| &infrastructure.addresses);
+                    Status::Gateway(states.gateway(&key.name, asked, status.clone()))
+                }
                 Status::ListenerSet(status) => Status::ListenerSet(states.set(&key.name, status.clone())),
                 other => other.clone(),
             };
@@ -78,7 +82,7 @@ impl<'a> States<'a> {
         Self { listeners: states(plan, sockets) }
     }
 
-    fn gateway(&self, name: &ObjectName, mut status: GatewayStatus) -> GatewayStatus {
+    fn gateway(&self, name: &ObjectName, asked: &[AskedAddress], mut status: GatewayStatus) -> GatewayStatus {
         let of_gateway = || self.listeners.iter().filter(|(id, _)| id.gateway == *name);
         let own: BTreeMap<&str, &State> = of_gateway()
             .filter(|(id, _)| id.listener_set.is_none())
@@ -87,10 +91,14 @@ impl<'a> States<'a> {
         program_listeners(&mut status.listeners, &own);
         program_owner(&mut status.conditions, &own, "the Gateway is served");
         let bound: BTreeSet<IpAddr> = of_gateway()
-            .filter_map(|(_, state)| if let State::Open(addresses) = state { Some(addresses) } else { None })
+            .filter_map(|(_, state)| if let State::Tried { open, .. } = state { Some(open) } else { None })
             .flatten()
             .copied()
             .collect();
+        if !asked.is_empty() && of_gateway().all(|(_, state)| *state != State::Waiting) {
+            let generation = status.conditions.first().map_or(0, |condition| condition.observed_generation);
+            status.conditions.push(assigned(asked, &bound, generation));
+        }
         status.addresses = bound
             .into_iter()
             .map(|ip| StatusAddress { kind: "IPAddress".to_owned(), value: ip.to_string() })
@@ -107,12 +115,38 @@ impl<'a> States<'a> {
     }
 }
 
+/// Whether the addresses that a Gateway asks for are bound, whatever became of its ports there.
+fn assigned(asked: &[AskedAddress], bound: &BTreeSet<IpAddr>, generation: i64) -> Condition {
+    let is_bound = |address: &&AskedAddress| address.ip.map_or(!bound.is_empty(), |ip| bound.contains(&ip));
+    let missing: Vec<String> = asked
+        .iter()
+        .filter(|address| !is_bound(address))
+        .map(|address| address.ip.map_or_else(|| "any".to_owned(), |ip| ip.to_string()))
+        .collect();
+    let (status, reason) = if missing.is_empty() {
+        (ConditionStatus::True, Reason::AddressesAssigned)
+    } else if missing.len() < asked.len() {
+        (ConditionStatus::False, Reason::PartiallyAssigned)
+    } else {
+        (ConditionStatus::False, Reason::NotAssigned)
+    };
+    let message = if missing.is_empty() {
+        "all addresses are assigned".to_owned()
+    } else {
+        format!("not bound: {}", missing.join(", "))
+    };
+    let kind = ConditionType::AddressesAssigned;
+    Condition { kind, status, reason, message, observed_generation: generation }
+}
+
 fn program_listeners(statuses: &mut [ListenerStatus], states: &BTreeMap<&str, &State>) {
     for status in statuses {
         match states.get(&*status.name) {
-            Some(State::Open(_)) => say(&mut status.conditions, None, "the listener is served"),
-            Some(State::Failed { why, .. }) => {
-                say(&mut status.conditions, Some(Reason::PortUnavailable), why);
+            Some(State::Tried { failure: None, .. }) => {
+                say(&mut status.conditions, None, "the listener is served");
+            }
+            Some(State::Tried { failure: Some(failure), .. }) => {
+                say(&mut status.conditions, Some(Reason::PortUnavailable), &failure.why);
             }
             Some(State::Waiting) | None => {}
         }
@@ -125,12 +159,13 @@ fn program_owner(conditions: &mut [Condition], states: &BTreeMap<&str, &State>, 
     let mut for_address = true;
     for (name, state) in states {
         match state {
-            State::Failed { why, address } => {
-                failures.push(format!("listener {name}: {why}"));
-                for_address &= *address;
-            }
             State::Waiting => return,
-            State::Open(_) => {}
+            State::Tried { failure, .. } => {
+                if let Some(Failure { why, address }) = failure {
+                    failures.push(format!("listener {name}: {why}"));
+                    for_address &= *address;
+                }
+            }
         }
     }
     if failures.is_empty() {
@@ -149,5 +184,34 @@ fn say(conditions: &mut [Condition], fault: Option<Reason>, message: &str) {
         condition.status = if fault.is_some() { ConditionStatus::False } else { ConditionStatus::True };
         condition.reason = fault.unwrap_or(Reason::Programmed);
         message.clone_into(&mut condition.message);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_address_that_was_asked_for_is_looked_for_among_those_that_are_bound() {
+        let ip = |text: &str| Some(text.parse().unwrap());
+        let asked = |ips: &[Option<IpAddr>]| -> Vec<AskedAddress> {
+            ips.iter().map(|ip| AskedAddress { ip: *ip, in_cluster: false }).collect()
+        };
+        let bound = BTreeSet::from(["127.0.0.1".parse().unwrap()]);
+        for (ips, bound, expected) in [
+            (&[ip("127.0.0.1"), None][..], &bound, (Reason::AddressesAssigned, "all addresses are assigned")),
+            (
+                &[ip("127.0.0.1"), ip("192.0.2.1")],
+                &bound,
+                (Reason::PartiallyAssigned, "not bound: 192.0.2.1"),
+            ),
+            (&[ip("192.0.2.1")], &bound, (Reason::NotAssigned, "not bound: 192.0.2.1")),
+            (&[None], &BTreeSet::new(), (Reason::NotAssigned, "not bound: any")),
+        ] {
+            let condition = assigned(&asked(ips), bound, 3);
+            assert_eq!((condition.reason, &*condition.message), expected, "{ips:?}");
+            let is_true = condition.status == ConditionStatus::True;
+            assert_eq!(is_true, condition.reason == Reason::AddressesAssigned);
+        }
     }
 }

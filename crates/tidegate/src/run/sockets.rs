@@ -10,12 +10,18 @@ use tidegate_proxy::SocketState;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Waiting,
-    Open(BTreeSet<IpAddr>),
-    /// Why, and whether it is for an address that a Gateway asked for.
-    Failed {
-        why: String,
-        address: bool,
+    /// Those at some addresses may be open and another not.
+    Tried {
+        open: BTreeSet<IpAddr>,
+        failure: Option<Failure>,
     },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) why: String,
+    /// Whether it is for an address that a Gateway asked for.
+    pub(crate) address: bool,
 }
 
 /// Of each listener of a plan.
@@ -46,6 +52,7 @@ fn state(listener: &Listener, sockets: &BTreeMap<(Option<IpAddr>, u16, Transport
         listener.addresses.iter().copied().map(Some).collect()
     };
     let mut open = BTreeSet::new();
+    let mut failure = None;
     for address in wanted {
         let Some(socket) = sockets.get(&(address, listener.port, listener.handling.transport())) else {
             return State::Waiting;
@@ -56,9 +63,9 @@ fn state(listener: &Listener, sockets: &BTreeMap<(Option<IpAddr>, u16, Transport
                 let transport = if socket.transport == Transport::Udp { "UDP" } else { "TCP" };
                 let place = address.map(|ip| format!(" on {ip}")).unwrap_or_default();
                 let why = format!("{transport} port {}{place} cannot be bound: {why}", listener.port);
-                return State::Failed { why, address: address.is_some() };
+                failure.get_or_insert(Failure { why, address: address.is_some() });
             }
         }
     }
-    State::Open(open)
+    State::Tried { open, failure }
 }

@@ -65,6 +65,27 @@ fn the_addresses_of_a_gateway_are_bound_and_no_others() {
     assert_eq!(status["status"]["addresses"][0]["value"], address.to_string(), "{status}");
 }
 
+#[test]
+fn an_address_that_cannot_be_had_takes_no_other_away() {
+    let (address, nowhere) = (own_address(), Ipv4Addr::new(192, 0, 2, 1));
+    let gateway = at(address, &gateway(&[tcp("tcp", PORT)]));
+    let text = gateway
+        .replace("addresses: [", &format!("addresses: [{{type: IPAddress, value: {nowhere}}}, "))
+        + &tcp_route("route", "tcp", &[("backend", 1)])
+        + &service("backend", &[echo()]);
+    let tidegate = Tidegate::start(&[("all.yaml", &text)], &[]);
+    round_trip(&mut connect((address, PORT).into()), b"here").unwrap();
+    let status = &tidegate.status("Gateway", "edge")["status"];
+    let addresses: Vec<_> = status["addresses"].as_array().unwrap().iter().map(|one| &one["value"]).collect();
+    assert_eq!(addresses, [&address.to_string()]);
+    for (kind, reason) in [("Programmed", "AddressNotUsable"), ("AddressesAssigned", "PartiallyAssigned")] {
+        let mut conditions = status["conditions"].as_array().unwrap().iter();
+        let condition =
+            conditions.find(|one| one["type"] == kind).unwrap_or_else(|| panic!("{kind}: {status}"));
+        assert_eq!((&condition["status"], &condition["reason"]), (&"False".into(), &reason.into()));
+    }
+}
+
 /// One asks for no address, the other for the one that is bound anyway: two workers, two sockets.
 #[test]
 fn gateways_on_one_port_share_its_sockets() {
