@@ -11,6 +11,7 @@ mod text;
 mod traffic;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::slice;
 
 use serde::Serialize;
@@ -75,6 +76,11 @@ impl Difference {
 }
 
 pub(crate) fn run(options: &Diff, terminal: &mut Terminal) -> Result<Outcome, Error> {
+    if [&options.old, &options.new].into_iter().all(|path| path == Path::new("-")) {
+        let message =
+            "OLD and NEW cannot both be `-`: standard input can be read once; name a folder or file";
+        return Err(Error::Usage(message.to_owned()));
+    }
     let old = Meaning::of(slice::from_ref(&options.old))?;
     let new = Meaning::of(slice::from_ref(&options.new))?;
     old.manifests.report(terminal);
