@@ -11,6 +11,7 @@ use tidegate_plan::{
 };
 
 use crate::diff::Side;
+use crate::explain::flow::encoded;
 
 /// Where a kind of flow arrives and what it asks for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -248,8 +249,9 @@ impl Asks {
             PathMatch::Prefix(prefix) => format!("{}/any-path-below", prefix.trim_end_matches('/')),
             PathMatch::Regex(_) => return None,
         };
+        let query = pairs(&matched.query)?;
         let query: Vec<String> =
-            pairs(&matched.query)?.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            query.iter().map(|(name, value)| format!("{}={}", encoded(name), encoded(value))).collect();
         let nothing = Self::nothing();
         Some(Self {
             method: matched.method.clone().unwrap_or(nothing.method),

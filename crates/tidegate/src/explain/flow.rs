@@ -279,7 +279,8 @@ fn without_port(host: &str) -> &str {
         .map_or(host, |(name, _)| name)
 }
 
-fn encoded(text: &str) -> String {
+/// As a part of a query.
+pub(crate) fn encoded(text: &str) -> String {
     let kept = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
     text.bytes()
         .map(|byte| if kept(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
