@@ -107,7 +107,7 @@ fn addresses(listener: &Listener) -> Vec<Option<IpAddr>> {
 }
 
 /// The names in which listener and route meet.
-fn common(listener: Option<&Hostname>, route: &[Hostname]) -> Vec<Option<Hostname>> {
+pub(crate) fn common(listener: Option<&Hostname>, route: &[Hostname]) -> Vec<Option<Hostname>> {
     match listener {
         None if route.is_empty() => vec![None],
         None => route.iter().cloned().map(Some).collect(),
@@ -118,7 +118,7 @@ fn common(listener: Option<&Hostname>, route: &[Hostname]) -> Vec<Option<Hostnam
 
 impl Place {
     /// Where a listener answers, for its own hostname and before any request: one for each address.
-    fn of(listener: &Listener) -> impl Iterator<Item = Self> {
+    pub(crate) fn of(listener: &Listener) -> impl Iterator<Item = Self> {
         addresses(listener).into_iter().map(|address| Self {
             port: listener.port,
             transport: listener.handling.transport(),
