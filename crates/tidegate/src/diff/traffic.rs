@@ -48,8 +48,8 @@ pub(crate) struct Change {
 
 pub(crate) fn changes(places: &Places, old: &Side<'_>, new: &Side<'_>) -> Vec<Change> {
     let changes = places.iter().filter_map(|(place, asks)| {
-        let was = Destination::of(place, asks.as_ref(), old);
-        let is = Destination::of(place, asks.as_ref(), new);
+        let was = Destination::of(place, asks, old);
+        let is = Destination::of(place, asks, new);
         (was != is).then(|| change(place.clone(), was, is))
     });
     changes.collect()
