@@ -6,6 +6,8 @@ mod backends;
 mod certificates;
 mod destination;
 mod flips;
+mod order;
+mod overlap;
 mod probe;
 mod refused;
 mod text;
@@ -77,9 +79,11 @@ impl Difference {
         let flips = flips::between(old.translation(), new.translation());
         let [old, new] = [old, new].map(Side::new);
         let places = probe::places([&old, &new]);
+        let mut flows = traffic::changes(&places, &old, &new);
+        flows.extend(order::changes(&places, &flows, &old, &new));
         Self {
             ports: traffic::ports(&old, &new),
-            traffic: traffic::changes(&places, &old, &new),
+            traffic: flows,
             certificates: certificates::changes(&places, &old, &new),
             backends: backends::changes(&old, &new),
             conditions: flips,
