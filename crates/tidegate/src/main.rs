@@ -46,7 +46,6 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(outcome) => outcome.into(),
-        Err(error) if error.is_broken_pipe() => Outcome::Good.into(),
         Err(error) => {
             terminal.error(&error.to_string());
             Outcome::Failed.into()

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tidegate_api::gateway::{Gateway, ListenerSet};
 use tidegate_api::listener::Listener;
 use tidegate_api::refs::GATEWAY_GROUP;
-use tidegate_api::status::{Condition, ParentRefStatus, Status};
+use tidegate_api::status::{Condition, ConditionStatus, ConditionType, ParentRefStatus, Status};
 use tidegate_api::{Kind, Object, ObjectKey};
 use tidegate_certs::{Demand, Picture};
 use tidegate_plan::{ListenerId, ObjectName, RouteId, RouteKind};
@@ -102,6 +102,18 @@ impl Meaning {
 
     pub(crate) fn status(&self, key: &ObjectKey) -> Option<&Status> {
         self.served.get(key).or_else(|| self.translation().statuses.get(key)).map(|status| &**status)
+    }
+
+    /// What is wrong with the references of a route. A plan knows a bad one by its fault alone; what was written is
+    /// in the status.
+    pub(crate) fn unresolved(&self, route: &RouteId) -> Option<&str> {
+        let key = ObjectKey { kind: route.kind.into(), name: route.object.clone() };
+        let Some(Status::Route(status)) = self.status(&key) else { return None };
+        let mut conditions = status.parents.iter().flat_map(|parent| &parent.conditions);
+        let unresolved = conditions.find(|condition| {
+            condition.kind == ConditionType::ResolvedRefs && condition.status == ConditionStatus::False
+        });
+        unresolved.map(|condition| condition.message.as_str())
     }
 
     /// What is asked of issuers of ours.

@@ -69,13 +69,6 @@ impl From<RemoteError> for Error {
     }
 }
 
-impl Error {
-    /// Whoever read the result has seen enough.
-    pub(crate) fn is_broken_pipe(&self) -> bool {
-        matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
-    }
-}
-
 /// The two streams, with colour only where it is wanted.
 pub(crate) struct Terminal {
     result: anstream::AutoStream<io::Stdout>,
@@ -90,8 +83,12 @@ impl Terminal {
         }
     }
 
+    /// Whoever closes a pipe has seen enough; what the command found is the same.
     pub(crate) fn print(&mut self, result: &str) -> Result<(), Error> {
-        self.result.write_all(result.as_bytes()).and_then(|()| self.result.flush()).map_err(Error::Output)
+        match self.result.write_all(result.as_bytes()).and_then(|()| self.result.flush()) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::Output(error)),
+            _ => Ok(()),
+        }
     }
 
     pub(crate) fn print_json(&mut self, result: &impl serde::Serialize) -> Result<(), Error> {

@@ -43,6 +43,27 @@ fn every_case_prints_what_stands_beside_it() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
+/// `tidegate diff old new | head -1` has the status that it has without `head`.
+#[test]
+fn a_closed_pipe_does_not_change_the_exit_status() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    for name in ["diff-text", "diff-json", "check-refused", "diff-nothing"] {
+        let case = folder.join(name);
+        let (arguments, exit) = command(&case);
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let status = Command::new(env!("CARGO_BIN_EXE_tidegate"))
+            .args(&arguments)
+            .current_dir(&case)
+            .stdin(Stdio::null())
+            .stdout(writer.try_clone().unwrap())
+            .stderr(writer)
+            .status()
+            .unwrap();
+        assert_eq!(status.code(), Some(exit), "{name}");
+    }
+}
+
 fn cases() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
     let mut cases: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();

@@ -1,6 +1,7 @@
 //! Names that are served with another certificate, from another version of TLS on, for other protocols inside it, or
 //! under another rule for client certificates.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use serde::Serialize;
@@ -10,7 +11,7 @@ use tidegate_plan::{
 };
 
 use crate::diff::Side;
-use crate::diff::probe::{Place, Places};
+use crate::diff::probe::{Place, Places, common};
 use crate::explain::backends::protocols;
 use crate::words;
 
@@ -34,9 +35,49 @@ struct Shown<'t> {
 }
 
 pub(crate) fn changes(places: &Places, old: &Side<'_>, new: &Side<'_>) -> Vec<Change> {
-    let mut names: Vec<Place> = places.keys().map(|place| Place { matched: None, ..place.clone() }).collect();
-    names.dedup();
-    names.into_iter().filter_map(|place| change(&place, &shown(&place, old)?, &shown(&place, new)?)).collect()
+    let change = |place: &Place| change(place, &shown(place, old)?, &shown(place, new)?);
+    let asked: BTreeSet<Place> =
+        places.keys().map(|place| Place { matched: None, ..place.clone() }).collect();
+    let mut changes: Vec<Change> = asked.iter().filter_map(change).collect();
+    let named: BTreeSet<Place> = [old, new].into_iter().flat_map(certified).collect();
+    for change in named.difference(&asked).filter_map(change) {
+        if !changes.iter().any(|told| told.tells(&change)) {
+            changes.push(change);
+        }
+    }
+    changes.sort_by(|one, other| one.place().cmp(&other.place()));
+    changes
+}
+
+/// The names of the certificates themselves: a listener with several chooses by them, whether a route has the name or
+/// not.
+fn certified<'a>(side: &'a Side<'_>) -> impl Iterator<Item = Place> + 'a {
+    side.listeners.values().flat_map(|listener| {
+        let certificates = listener.handling.server_tls().map_or(&[][..], |tls| &tls.certificates);
+        let names: Vec<Hostname> = certificates.iter().flat_map(|shown| shown.names.clone()).collect();
+        let common = common(listener.hostname.as_ref(), &names);
+        Place::of(listener).flat_map(move |place| {
+            let named = |hostname: &Option<Hostname>| Place { hostname: hostname.clone(), ..place.clone() };
+            common.iter().map(named).collect::<Vec<_>>()
+        })
+    })
+}
+
+impl Change {
+    fn place(&self) -> (u16, Option<IpAddr>, Option<&Hostname>) {
+        (self.port, self.address, self.hostname.as_ref())
+    }
+
+    /// Whether the same is said of a name that stands for the other's too.
+    fn tells(&self, other: &Self) -> bool {
+        let covers = match (&self.hostname, &other.hostname) {
+            (None, _) => true,
+            (Some(own), Some(other)) => own.covers(other),
+            (Some(_), None) => false,
+        };
+        let said = |change: &Self| (change.port, change.address, change.old.clone(), change.new.clone());
+        covers && said(self) == said(other)
+    }
 }
 
 fn change(place: &Place, old: &Shown<'_>, new: &Shown<'_>) -> Option<Change> {

@@ -6,11 +6,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use tidegate_plan::{
     Admission, Connection, Decision, Flow, GrpcMatch, Handling, Hello, Hostname, HttpMatch, Listener,
-    ListenerHandle, PathMatch, Refusal, Request, Route, RuleHandle, Rules, TextMatch, Transport, ValueMatch,
-    decide,
+    ListenerHandle, PathMatch, Refusal, Request, Route, Rules, TextMatch, Transport, ValueMatch, decide,
 };
 
 use crate::diff::Side;
+use crate::explain::flow::encoded;
 
 /// Where a kind of flow arrives and what it asks for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,14 +28,16 @@ pub(crate) struct Place {
 /// A request that meets a match and, as far as can be told, nothing more specific.
 #[derive(Clone, Debug)]
 pub(crate) struct Asks {
+    /// Set where a pattern keeps anyone from making up a request that meets it: the rest of the match alone is met.
+    pub(crate) partly: bool,
     method: String,
     path: String,
     query: Option<String>,
     headers: Vec<(String, String)>,
 }
 
-/// What a place is asked with; `None` where a pattern keeps anyone from making up a request that meets it.
-pub(crate) type Places = BTreeMap<Place, Option<Asks>>;
+/// What each place is asked with.
+pub(crate) type Places = BTreeMap<Place, Asks>;
 
 pub(crate) fn places(sides: [&Side<'_>; 2]) -> Places {
     let mut places = Places::new();
@@ -55,8 +57,8 @@ pub(crate) fn places(sides: [&Side<'_>; 2]) -> Places {
 }
 
 fn add(places: &mut Places, listener: &Listener, route: &Route) {
-    let asks: Vec<(Option<String>, Option<Asks>)> = match &route.rules {
-        Rules::Stream(_) => vec![(None, Some(Asks::nothing()))],
+    let asks: Vec<(Option<String>, Asks)> = match &route.rules {
+        Rules::Stream(_) => vec![(None, Asks::nothing())],
         Rules::Http(rules) => {
             let matches = rules.iter().flat_map(|rule| &rule.matches);
             matches.map(|matched| (Some(matched.to_string()), Asks::http(matched))).collect()
@@ -81,7 +83,7 @@ fn add_names(places: &mut Places, listener: &Listener, sides: [&Side<'_>; 2]) {
     for place in Place::of(listener) {
         let [old, new] = sides.map(|side| place.listener(side).map(|listener| &listener.id));
         if old != new {
-            let wider: Vec<(Place, Option<Asks>)> = place.wider(places).collect();
+            let wider: Vec<(Place, Asks)> = place.wider(places).collect();
             for (place, asks) in wider {
                 places.entry(place).or_insert(asks);
             }
@@ -92,7 +94,7 @@ fn add_names(places: &mut Places, listener: &Listener, sides: [&Side<'_>; 2]) {
             || sides.iter().any(|side| side.tables.expects(place.local(), place.transport).is_none())
             || place.named(places).next().is_some();
         if !told {
-            places.insert(place, Some(Asks::nothing()));
+            places.insert(place, Asks::nothing());
         }
     }
 }
@@ -106,7 +108,7 @@ fn addresses(listener: &Listener) -> Vec<Option<IpAddr>> {
 }
 
 /// The names in which listener and route meet.
-fn common(listener: Option<&Hostname>, route: &[Hostname]) -> Vec<Option<Hostname>> {
+pub(crate) fn common(listener: Option<&Hostname>, route: &[Hostname]) -> Vec<Option<Hostname>> {
     match listener {
         None if route.is_empty() => vec![None],
         None => route.iter().cloned().map(Some).collect(),
@@ -117,7 +119,7 @@ fn common(listener: Option<&Hostname>, route: &[Hostname]) -> Vec<Option<Hostnam
 
 impl Place {
     /// Where a listener answers, for its own hostname and before any request: one for each address.
-    fn of(listener: &Listener) -> impl Iterator<Item = Self> {
+    pub(crate) fn of(listener: &Listener) -> impl Iterator<Item = Self> {
         addresses(listener).into_iter().map(|address| Self {
             port: listener.port,
             transport: listener.handling.transport(),
@@ -128,7 +130,7 @@ impl Place {
     }
 
     /// What is asked at this very name.
-    fn named<'p>(&self, places: &'p Places) -> impl Iterator<Item = (&'p Place, &'p Option<Asks>)> {
+    fn named<'p>(&self, places: &'p Places) -> impl Iterator<Item = (&'p Place, &'p Asks)> {
         let name = Self { matched: None, ..self.clone() };
         places.range(name.clone()..).take_while(move |(place, _)| {
             (place.port, place.transport, place.address, &place.hostname)
@@ -136,18 +138,23 @@ impl Place {
         })
     }
 
-    /// What is asked at names that stand for this one too, asked here.
-    fn wider(&self, places: &Places) -> impl Iterator<Item = (Self, Option<Asks>)> {
+    /// The names that stand for this one too, the most specific first.
+    pub(crate) fn wider_names(&self) -> Vec<Option<Hostname>> {
         let base = self.hostname.as_ref().map_or("", Hostname::base);
         let suffixes = base.match_indices('.').map(|(dot, _)| &base[dot..]);
         let wildcards = suffixes.filter_map(|suffix| Hostname::parse(&format!("*{suffix}")).ok()).map(Some);
-        let names: Vec<Option<Hostname>> = wildcards.chain([None]).collect();
+        wildcards.chain(self.hostname.is_some().then_some(None)).collect()
+    }
+
+    /// What is asked at names that stand for this one too, asked here.
+    fn wider(&self, places: &Places) -> impl Iterator<Item = (Self, Asks)> {
+        let names = self.wider_names();
         let addresses = BTreeSet::from([self.address, None]);
         addresses.into_iter().flat_map(move |address| {
             let wide =
                 names.iter().map(|hostname| Self { address, hostname: hostname.clone(), ..self.clone() });
             let asked = wide.flat_map(|wide| wide.named(places).collect::<Vec<_>>());
-            let here = |(place, asks): (&Self, &Option<Asks>)| {
+            let here = |(place, asks): (&Self, &Asks)| {
                 (Self { matched: place.matched.clone(), ..self.clone() }, asks.clone())
             };
             asked.map(here).collect::<Vec<_>>()
@@ -194,87 +201,64 @@ impl Place {
     }
 
     /// The listener that takes the name on one side.
-    fn listener<'t>(&self, side: &'t Side<'_>) -> Option<&'t ListenerHandle> {
+    pub(crate) fn listener<'t>(&self, side: &'t Side<'_>) -> Option<&'t ListenerHandle> {
         match self.ask(side, &Asks::nothing()) {
             Ok(Decision { request: Some(matched), .. }) => Some(matched.listener),
             Ok(Decision { admission, .. }) => admission.listener(),
             Err(Refusal { listener, .. }) => listener,
         }
     }
-
-    /// The rule with these very words among the routes of the listener that takes the name, by hostname as written,
-    /// age and name: for matches that cannot be asked.
-    pub(crate) fn written<'t>(&self, side: &'t Side<'_>) -> Option<(&'t ListenerHandle, RuleHandle)> {
-        let listener = self.listener(side)?;
-        let attached = side.routes.iter().filter(|route| route.listeners.contains(&listener.id));
-        let named = attached.filter_map(|route| Some((self.written_for(route)?, *route)));
-        let mut named: Vec<(Option<&Hostname>, &Route)> = named.collect();
-        // The sort keeps the order of age; no hostname is the widest.
-        named.sort_by_key(|(hostname, _)| (hostname.is_none(), *hostname));
-        named.into_iter().find_map(|(_, route)| {
-            let rule = match &route.rules {
-                Rules::Stream(_) => 0,
-                Rules::Http(rules) => rules.iter().position(|rule| self.is_among(&rule.matches))?,
-                Rules::Grpc(rules) => rules.iter().position(|rule| self.is_among(&rule.matches))?,
-            };
-            let route = side.tables.route(&route.id)?;
-            Some((listener, RuleHandle::new(route.clone(), rule)?))
-        })
-    }
-
-    /// The most specific hostname of a route that stands for the whole place; the inner `None`: it takes any.
-    fn written_for<'r>(&self, route: &'r Route) -> Option<Option<&'r Hostname>> {
-        if route.hostnames.is_empty() {
-            return Some(None);
-        }
-        let own = self.hostname.as_ref()?;
-        route.hostnames.iter().filter(|hostname| hostname.covers(own)).min().map(Some)
-    }
-
-    fn is_among<M: ToString>(&self, matches: &[M]) -> bool {
-        matches.iter().any(|matched| Some(matched.to_string()) == self.matched)
-    }
 }
 
 impl Asks {
-    fn nothing() -> Self {
+    pub(crate) fn nothing() -> Self {
         // A method that no rule can ask for.
-        Self { method: "ANY".to_owned(), path: "/".to_owned(), query: None, headers: Vec::new() }
+        let method = "ANY".to_owned();
+        Self { partly: false, method, path: "/".to_owned(), query: None, headers: Vec::new() }
     }
 
-    fn http(matched: &HttpMatch) -> Option<Self> {
+    fn http(matched: &HttpMatch) -> Self {
         let path = match &matched.path {
-            PathMatch::Exact(path) => path.clone(),
-            PathMatch::Prefix(prefix) => format!("{}/any-path-below", prefix.trim_end_matches('/')),
-            PathMatch::Regex(_) => return None,
+            PathMatch::Exact(path) => Some(path.clone()),
+            PathMatch::Prefix(prefix) => Some(format!("{}/any-path-below", prefix.trim_end_matches('/'))),
+            PathMatch::Regex(_) => None,
         };
+        let (headers, query) = (pairs(&matched.headers), pairs(&matched.query));
+        let exact = headers.len() == matched.headers.len() && query.len() == matched.query.len();
         let query: Vec<String> =
-            pairs(&matched.query)?.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            query.iter().map(|(name, value)| format!("{}={}", encoded(name), encoded(value))).collect();
         let nothing = Self::nothing();
-        Some(Self {
+        Self {
+            partly: path.is_none() || !exact,
             method: matched.method.clone().unwrap_or(nothing.method),
-            path,
+            path: path.unwrap_or(nothing.path),
             query: (!query.is_empty()).then(|| query.join("&")),
-            headers: pairs(&matched.headers)?,
-        })
+            headers,
+        }
     }
 
-    fn grpc(matched: &GrpcMatch) -> Option<Self> {
-        let name = |wanted: &Option<TextMatch>, any: &str| match wanted {
-            None => Some(any.to_owned()),
-            Some(TextMatch::Exact(name)) => Some(name.clone()),
-            Some(TextMatch::Regex(_)) => None,
+    fn grpc(matched: &GrpcMatch) -> Self {
+        let headers = pairs(&matched.headers);
+        let mut partly = headers.len() < matched.headers.len();
+        let mut name = |wanted: &Option<TextMatch>, any: &str| match wanted {
+            Some(TextMatch::Exact(name)) => name.clone(),
+            Some(TextMatch::Regex(_)) => {
+                partly = true;
+                any.to_owned()
+            }
+            None => any.to_owned(),
         };
-        let (service, method) = (name(&matched.service, "any.Service")?, name(&matched.method, "AnyMethod")?);
-        let headers = pairs(&matched.headers)?;
-        Some(Self { method: "POST".to_owned(), path: format!("/{service}/{method}"), query: None, headers })
+        let (service, method) = (name(&matched.service, "any.Service"), name(&matched.method, "AnyMethod"));
+        let path = format!("/{service}/{method}");
+        Self { partly, method: "POST".to_owned(), path, query: None, headers }
     }
 }
 
-fn pairs(wanted: &[ValueMatch]) -> Option<Vec<(String, String)>> {
+/// Those that are given word for word.
+fn pairs(wanted: &[ValueMatch]) -> Vec<(String, String)> {
     let pair = |wanted: &ValueMatch| match &wanted.value {
         TextMatch::Exact(value) => Some((wanted.name.clone(), value.clone())),
         TextMatch::Regex(_) => None,
     };
-    wanted.iter().map(pair).collect()
+    wanted.iter().filter_map(pair).collect()
 }

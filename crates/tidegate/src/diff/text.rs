@@ -111,18 +111,20 @@ fn traffic(group: &[&Change]) -> String {
     let names = if of_stream { String::new() } else { format!(" {}", words::some_of(&names, 6)) };
     let head = line(first.change, &format!("{}{names}", socket(first.address, first.port, first.transport)));
     let (old, new) = (first.old.words(), first.new.words());
-    head + &match first.change {
+    let at_fault = match &first.new {
+        Destination::Refused(refused) => refused.message.as_ref().map(|message| paragraph(6, message)),
+        Destination::Routed { .. } | Destination::Left { .. } => None,
+    };
+    let way = match first.change {
         Sign::Starts => paragraph(6, &format!("now {new}")),
         // The same words on both sides: what they leave out is named.
         Sign::Changes if old == new => {
-            let differs = match (&first.old, &first.new) {
-                (Destination::Routed(old), Destination::Routed(new)) => old.differs_in(new).collect(),
-                _ => Vec::new(),
-            };
+            let differs = first.old.differs_in(&first.new);
             paragraph(6, &format!("{new}: a change of its {}", words::and(&differs)))
         }
         Sign::Stops | Sign::Changes => was_and_is(&old, &new),
-    }
+    };
+    head + &way + &at_fault.unwrap_or_default()
 }
 
 fn flip(flip: &Flip) -> String {

@@ -48,14 +48,24 @@ pub(crate) struct Change {
 
 pub(crate) fn changes(places: &Places, old: &Side<'_>, new: &Side<'_>) -> Vec<Change> {
     let changes = places.iter().filter_map(|(place, asks)| {
-        let was = Destination::of(place, asks.as_ref(), old);
-        let is = Destination::of(place, asks.as_ref(), new);
+        let was = Destination::of(place, asks, old);
+        let is = Destination::of(place, asks, new);
         (was != is).then(|| change(place.clone(), was, is))
     });
     changes.collect()
 }
 
-fn change(place: Place, old: Destination, new: Destination) -> Change {
+impl Change {
+    /// Whether it is what the other says, at this place.
+    pub(crate) fn tells(&self, place: &Place, other: &Self) -> bool {
+        let Place { port, transport, address, hostname, matched } = place;
+        (self.port, self.transport, self.address) == (*port, *transport, *address)
+            && (&self.hostname, &self.matched) == (hostname, matched)
+            && (&self.old, &self.new) == (&other.old, &other.new)
+    }
+}
+
+pub(crate) fn change(place: Place, old: Destination, new: Destination) -> Change {
     let change = match (old.is_refused(), new.is_refused()) {
         (true, false) => Sign::Starts,
         (false, true) => Sign::Stops,

@@ -3,8 +3,6 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use serde::Serialize;
-use tidegate_api::ObjectKey;
-use tidegate_api::status::{ConditionStatus, ConditionType, Status};
 use tidegate_plan::{
     Admission, ApplicationProtocol, Certificate, Connection, Decision, Expects, Fate, Flow, Hello, Hostname,
     HttpVersion, ListenerHandle, ListenerId, NameOf, Plan, Reason, Request, RouteId, Rule, RuleHandle, Step,
@@ -183,18 +181,11 @@ fn routed(
 }
 
 impl Explanation {
-    /// A plan knows a bad reference by its fault alone; what was written is in the status of the route.
     pub(crate) fn name_references(&mut self, meaning: &Meaning) {
-        let Some(route) = &self.route else { return };
-        let key = ObjectKey { kind: route.id.kind.into(), name: route.id.object.clone() };
-        let Some(Status::Route(status)) = meaning.status(&key) else { return };
-        let conditions = status.parents.iter().flat_map(|parent| &parent.conditions);
-        let unresolved = conditions
-            .filter(|condition| condition.kind == ConditionType::ResolvedRefs)
-            .find(|condition| condition.status == ConditionStatus::False);
-        let Some(message) = unresolved.map(|condition| &condition.message) else { return };
+        let message = self.route.as_ref().and_then(|route| meaning.unresolved(&route.id));
+        let Some(message) = message else { return };
         for share in self.backends.iter_mut().filter(|share| share.is_unresolved()) {
-            share.remarks.push(message.clone());
+            share.remarks.push(message.to_owned());
         }
     }
 }
@@ -209,7 +200,8 @@ fn failure(rule: &RuleHandle, backends: &[Share]) -> Option<Reason> {
     if weighted.all(|share| share.fails.is_some()) { first } else { None }
 }
 
-fn answer(reason: Reason, http: bool, rule: Option<&RuleHandle>, transport: Transport) -> String {
+/// What the client sees of a refusal.
+pub(crate) fn answer(reason: Reason, http: bool, rule: Option<&RuleHandle>, transport: Transport) -> String {
     if transport == Transport::Udp {
         "the datagram is dropped".to_owned()
     } else if !http {
@@ -279,7 +271,8 @@ fn without_port(host: &str) -> &str {
         .map_or(host, |(name, _)| name)
 }
 
-fn encoded(text: &str) -> String {
+/// As a part of a query.
+pub(crate) fn encoded(text: &str) -> String {
     let kept = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
     text.bytes()
         .map(|byte| if kept(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })

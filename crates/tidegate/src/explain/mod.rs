@@ -1,7 +1,7 @@
 //! `tidegate explain`: where a flow would go and why, or why an object is attached where it is.
 
 pub(crate) mod backends;
-mod flow;
+pub(crate) mod flow;
 mod object;
 pub(crate) mod request;
 mod text;
