@@ -2,6 +2,8 @@
 //!
 //! `lastTransitionTime` is missing on purpose: only who writes a status knows when it changed.
 
+pub mod merge;
+
 use std::sync::Arc;
 
 use serde::Serialize;

@@ -9,8 +9,8 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::{Client, Error};
 use serde_json::{Value as Json, json};
 use tidegate_api::ObjectKey;
+use tidegate_api::status::merge::{Writer, is_outdated, merge};
 
-use super::merge::{Writer, merge};
 use super::queue::{Job, Observed, Statuses};
 use crate::events::Events;
 use crate::log::Log;
@@ -104,9 +104,12 @@ impl StatusWriter {
                     Err(error) => return failed(error),
                 },
             };
+            if job.desired.as_deref().is_some_and(|desired| is_outdated(desired, &there.status)) {
+                return Outcome::Done(Some(there));
+            }
             let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
             let writer = Writer { controller: &self.controller, now: &now };
-            let merged = merge(&there.status, job.desired.as_deref(), writer);
+            let merged = merge(job.key.kind, &there.status, job.desired.as_deref(), writer);
             if merged.left_out > 0 {
                 self.tell_left_out(&job.key, merged.left_out);
             }

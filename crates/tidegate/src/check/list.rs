@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use tidegate_api::folder::NAMESPACE_LABEL;
 use tidegate_api::status::Status;
+use tidegate_api::status::merge::{Writer, merge};
 use tidegate_api::{Kind, ObjectKey};
 
 use crate::meaning::Meaning;
@@ -27,9 +28,8 @@ pub(crate) fn list(meaning: &Meaning) -> Value {
                 if let Some(why) = kept.get(key) {
                     object["metadata"]["annotations"][KEPT_ANNOTATION] = json!(why);
                 }
-                if let Some(status) = meaning.status(key) {
-                    merge_status(&mut object, status, meaning.controller_name(), meaning.times(key));
-                }
+                let (status, times) = (meaning.status(key), meaning.times(key));
+                merge_status(&mut object, key.kind, status, meaning.controller_name(), times);
             }
             object
         })
@@ -68,52 +68,21 @@ fn redact(secret: &mut Value) {
     }
 }
 
-fn merge_status(object: &mut Value, status: &Status, controller: &str, times: &[i64]) {
-    let Ok(mut ours) = serde_json::to_value(status) else { return };
+/// Writes the status as a controller would, which has nothing to say of what is not ours.
+fn merge_status(object: &mut Value, kind: Kind, status: Option<&Status>, controller: &str, times: &[i64]) {
     let written = object.get("status").cloned().unwrap_or_default();
-    if times.is_empty() {
-        give_times(&mut ours, &written);
-    } else {
+    let Some(fields) = merge(kind, &written, status, Writer { controller, now: NO_TIME }).fields else {
+        return;
+    };
+    let mut merged = written.as_object().cloned().unwrap_or_default();
+    merged.extend(fields);
+    let mut merged = Value::Object(merged);
+    if !times.is_empty() {
+        let mut ours = serde_json::to_value(status).unwrap_or_default();
         give_known_times(&mut ours, &mut times.iter());
+        take_times(&mut merged, &ours);
     }
-    match status {
-        Status::Route(_) => keep_others(&mut ours, &written, "parents", controller),
-        Status::Policy(_) => keep_others(&mut ours, &written, "ancestors", controller),
-        Status::GatewayClass(_) | Status::Gateway(_) | Status::ListenerSet(_) => {
-            keep_conditions(&mut ours, &written);
-        }
-    }
-    if let Some(fields) = object.as_object_mut() {
-        let mut merged = written.as_object().cloned().unwrap_or_else(Map::new);
-        if let Value::Object(ours) = ours {
-            merged.extend(ours);
-        }
-        fields.insert("status".to_owned(), Value::Object(merged));
-    }
-}
-
-/// Entries of other controllers stay, before ours.
-fn keep_others(ours: &mut Value, written: &Value, field: &str, controller: &str) {
-    let others = written.get(field).and_then(Value::as_array).into_iter().flatten();
-    let others: Vec<Value> = others
-        .filter(|entry| {
-            entry.get("controllerName").and_then(Value::as_str).is_some_and(|name| name != controller)
-        })
-        .cloned()
-        .collect();
-    if let Some(entries) = ours.get_mut(field).and_then(Value::as_array_mut) {
-        entries.splice(0..0, others);
-    }
-}
-
-/// Conditions of types that we do not write stay.
-fn keep_conditions(ours: &mut Value, written: &Value) {
-    let Some(conditions) = ours.get_mut("conditions").and_then(Value::as_array_mut) else { return };
-    for condition in written.get("conditions").and_then(Value::as_array).into_iter().flatten() {
-        if !conditions.iter().any(|own| own.get("type") == condition.get("type")) {
-            conditions.push(condition.clone());
-        }
-    }
+    object["status"] = merged;
 }
 
 /// The conditions of a status stand in the same order in JSON.
@@ -133,24 +102,23 @@ fn is_condition(fields: &Map<String, Value>) -> bool {
     fields.contains_key("observedGeneration") && fields.contains_key("reason")
 }
 
-/// A condition has changed only where its status has; what was written keeps its time.
-fn give_times(ours: &mut Value, written: &Value) {
-    match ours {
+/// The times of our conditions, in a status that has those of others too.
+fn take_times(merged: &mut Value, ours: &Value) {
+    match merged {
         Value::Object(fields) if is_condition(fields) => {
-            let same = written.get("status") == fields.get("status");
-            let time = written.get("lastTransitionTime").filter(|_| same).cloned();
-            fields.insert("lastTransitionTime".to_owned(), time.unwrap_or_else(|| json!(NO_TIME)));
+            if let Some(time) = ours.get("lastTransitionTime") {
+                fields.insert("lastTransitionTime".to_owned(), time.clone());
+            }
         }
         Value::Object(fields) => {
             for (name, value) in fields {
-                give_times(value, written.get(name).unwrap_or(&Value::Null));
+                take_times(value, ours.get(name).unwrap_or(&Value::Null));
             }
         }
         Value::Array(items) => {
             for item in items {
-                let before =
-                    written.as_array().into_iter().flatten().find(|other| same_entry(item, other)).cloned();
-                give_times(item, &before.unwrap_or_default());
+                let own = ours.as_array().into_iter().flatten().find(|own| same_entry(own, item));
+                take_times(item, own.unwrap_or(&Value::Null));
             }
         }
         _ => {}
@@ -159,9 +127,9 @@ fn give_times(ours: &mut Value, written: &Value) {
 
 /// Whether two entries of a list are about one thing: a condition by its type, a listener by its name, a parent or
 /// ancestor by its reference and controller.
-fn same_entry(ours: &Value, written: &Value) -> bool {
+fn same_entry(ours: &Value, merged: &Value) -> bool {
     let has = |field| ours.get(field).is_some();
-    let same = |field| ours.get(field) == written.get(field);
+    let same = |field| ours.get(field) == merged.get(field);
     if has("controllerName") {
         same("controllerName") && same("parentRef") && same("ancestorRef")
     } else if has("type") {
@@ -173,6 +141,8 @@ fn same_entry(ours: &Value, written: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use tidegate_api::status::{Condition, ConditionStatus, ConditionType, ListenerSetStatus, Reason};
+
     use super::*;
 
     #[test]
@@ -188,31 +158,28 @@ mod tests {
         assert!(text.contains("tls.key") && text.contains("password"));
     }
 
+    /// As a process that serves knows them; conditions of others keep theirs.
     #[test]
-    fn other_controllers_and_conditions_stay() {
-        let written = json!({ "parents": [
-            { "controllerName": "other.example/c", "parentRef": { "name": "a" } },
-            { "controllerName": "ours", "parentRef": { "name": "gone" } },
-        ]});
-        let mut ours = json!({ "parents": [{ "controllerName": "ours", "parentRef": { "name": "a" } }] });
-        keep_others(&mut ours, &written, "parents", "ours");
-        let controllers: Vec<_> =
-            ours["parents"].as_array().unwrap().iter().map(|entry| &entry["controllerName"]).collect();
-        assert_eq!(controllers, ["other.example/c", "ours"]);
-
-        let mut ours = json!({ "conditions": [{ "type": "Accepted" }] });
-        keep_conditions(&mut ours, &json!({ "conditions": [{ "type": "Accepted" }, { "type": "Mine" }] }));
-        assert_eq!(ours["conditions"].as_array().unwrap().len(), 2);
-    }
-
-    #[test]
-    fn a_condition_that_did_not_change_keeps_its_time() {
-        let condition = |status: &str| json!({ "type": "Accepted", "status": status, "reason": "R", "observedGeneration": 1 });
-        let written = json!({ "conditions": [{ "type": "Accepted", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z" }] });
-        for (status, time) in [("True", "2026-01-01T00:00:00Z"), ("False", NO_TIME)] {
-            let mut ours = json!({ "conditions": [condition(status)] });
-            give_times(&mut ours, &written);
-            assert_eq!(ours["conditions"][0]["lastTransitionTime"], time);
-        }
+    fn known_times_are_those_of_our_conditions() {
+        let condition = |kind| Condition {
+            kind,
+            status: ConditionStatus::True,
+            reason: Reason::Accepted,
+            message: String::new(),
+            observed_generation: 1,
+        };
+        let status = Status::ListenerSet(ListenerSetStatus {
+            conditions: vec![condition(ConditionType::Accepted), condition(ConditionType::Programmed)],
+            listeners: Vec::new(),
+        });
+        let foreign = json!({
+            "type": "example.com/Weather", "status": "True", "reason": "Fine", "observedGeneration": 1,
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        });
+        let mut object = json!({ "status": { "conditions": [foreign] } });
+        merge_status(&mut object, Kind::ListenerSet, Some(&status), "ours", &[86_400, 2 * 86_400]);
+        let conditions = object["status"]["conditions"].as_array().unwrap();
+        let times: Vec<_> = conditions.iter().map(|condition| &condition["lastTransitionTime"]).collect();
+        assert_eq!(times, ["2026-01-01T00:00:00Z", "1970-01-02T00:00:00Z", "1970-01-03T00:00:00Z"]);
     }
 }

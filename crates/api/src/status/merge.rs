@@ -1,58 +1,52 @@
-//! A status of ours put into what is there, with everything that others wrote left as it is.
+//! A status of ours put into what is there, with everything that others wrote left as it is: for a cluster's objects and
+//! for manifests alike.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value as Json, json};
-use tidegate_api::status::{Condition, ListenerStatus, Status};
 
-/// As many entries as the CRDs take, those of other controllers included.
-const MAX_ANCESTORS: usize = 16;
+use super::{Condition, ListenerStatus, Status, most_ancestors};
+use crate::Kind;
+
+/// As many parents as the CRDs take, those of other controllers included.
 const MAX_PARENTS: usize = 32;
 /// A condition's message, in characters.
 const MAX_MESSAGE: usize = 32_768;
 
 /// What there is to write.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Merged {
+pub struct Merged {
     /// The fields of `status` that differ; `None` where nothing does.
-    pub(crate) fields: Option<Map<String, Json>>,
+    pub fields: Option<Map<String, Json>>,
     /// How many entries of ours found no room beside those of others.
-    pub(crate) left_out: usize,
+    pub left_out: usize,
 }
 
 /// Who writes, and when.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Writer<'a> {
-    pub(crate) controller: &'a str,
+pub struct Writer<'a> {
+    pub controller: &'a str,
     /// As Kubernetes writes times.
-    pub(crate) now: &'a str,
+    pub now: &'a str,
 }
 
 /// Merges what we have to say, or that we have nothing to say any more, into the status that is there.
-pub(crate) fn merge(current: &Json, desired: Option<&Status>, writer: Writer<'_>) -> Merged {
+#[must_use]
+pub fn merge(kind: Kind, current: &Json, desired: Option<&Status>, writer: Writer<'_>) -> Merged {
     let mut fields = Map::new();
     let mut left_out = 0;
     match desired {
         Some(Status::GatewayClass(status)) => {
-            if newer(&current["conditions"], &status.conditions) {
-                return Merged::default();
-            }
             fields.insert("conditions".into(), writer.conditions(&current["conditions"], &status.conditions));
             fields.insert("supportedFeatures".into(), json!(status.supported_features));
         }
         Some(Status::Gateway(status)) => {
-            if newer(&current["conditions"], &status.conditions) {
-                return Merged::default();
-            }
             fields.insert("addresses".into(), json!(status.addresses));
             fields.insert("conditions".into(), writer.conditions(&current["conditions"], &status.conditions));
             fields.insert("listeners".into(), writer.listeners(&current["listeners"], &status.listeners));
             fields.insert("attachedListenerSets".into(), json!(status.attached_listener_sets));
         }
         Some(Status::ListenerSet(status)) => {
-            if newer(&current["conditions"], &status.conditions) {
-                return Merged::default();
-            }
             fields.insert("conditions".into(), writer.conditions(&current["conditions"], &status.conditions));
             fields.insert("listeners".into(), writer.listeners(&current["listeners"], &status.listeners));
         }
@@ -64,7 +58,7 @@ pub(crate) fn merge(current: &Json, desired: Option<&Status>, writer: Writer<'_>
         Some(Status::Policy(status)) => {
             let ours = status.ancestors.iter().map(|entry| (json!(entry.ancestor_ref), &entry.conditions));
             let entries = writer.entries(&current["ancestors"], "ancestorRef", ours.collect());
-            let entries = bounded(entries, MAX_ANCESTORS, writer.controller, &mut left_out);
+            let entries = bounded(entries, most_ancestors(kind), writer.controller, &mut left_out);
             fields.insert("ancestors".into(), entries);
         }
         None => {
@@ -83,8 +77,26 @@ pub(crate) fn merge(current: &Json, desired: Option<&Status>, writer: Writer<'_>
     Merged { fields: (!fields.is_empty()).then_some(fields), left_out }
 }
 
+/// Whether somebody of ours has seen a newer generation of the object than this status speaks of: not to be written over.
+#[must_use]
+pub fn is_outdated(desired: &Status, current: &Json) -> bool {
+    let conditions = match desired {
+        Status::GatewayClass(status) => &status.conditions,
+        Status::Gateway(status) => &status.conditions,
+        Status::ListenerSet(status) => &status.conditions,
+        Status::Route(_) | Status::Policy(_) => return false,
+    };
+    conditions.iter().any(|condition| {
+        let name = name(condition);
+        let there = list(&current["conditions"]).iter().find(|there| there["type"] == name);
+        let seen = there.and_then(|there| there["observedGeneration"].as_i64());
+        seen.is_some_and(|seen| seen > condition.observed_generation)
+    })
+}
+
 /// Whether a status has entries of this controller.
-pub(crate) fn has_entries_of(current: &Json, controller: &str) -> bool {
+#[must_use]
+pub fn has_entries_of(current: &Json, controller: &str) -> bool {
     ["parents", "ancestors"].iter().any(|list| {
         let entries = current[list].as_array().into_iter().flatten();
         entries.into_iter().any(|entry| entry["controllerName"] == controller)
@@ -93,16 +105,6 @@ pub(crate) fn has_entries_of(current: &Json, controller: &str) -> bool {
 
 fn is_empty(value: &Json) -> bool {
     value.as_array().is_some_and(Vec::is_empty) || value == &json!(0)
-}
-
-/// Somebody of ours has seen a newer generation of the object than this status speaks of: not ours to write over.
-fn newer(current: &Json, desired: &[Condition]) -> bool {
-    desired.iter().any(|condition| {
-        let name = name(condition);
-        let there = list(current).iter().find(|there| there["type"] == name);
-        let seen = there.and_then(|there| there["observedGeneration"].as_i64());
-        seen.is_some_and(|seen| seen > condition.observed_generation)
-    })
 }
 
 /// A condition's type as it is written.

@@ -1,4 +1,4 @@
-use tidegate_api::status::{
+use crate::status::{
     ConditionStatus, ConditionType, GatewayStatus, ListenerStatus, ParentRefStatus, PolicyAncestorStatus,
     PolicyStatus, Reason, RouteParentStatus, RouteStatus, StatusAddress,
 };
@@ -9,8 +9,13 @@ const OURS: &str = "gateway.tidegate.io/controller";
 const OLD: &str = "2026-01-01T00:00:00Z";
 const NOW: &str = "2026-11-16T12:00:00Z";
 
+/// The kind counts for ancestors alone.
 fn merged(current: &Json, desired: Option<&Status>) -> Merged {
-    merge(current, desired, Writer { controller: OURS, now: NOW })
+    merged_of(Kind::BackendTlsPolicy, current, desired)
+}
+
+fn merged_of(kind: Kind, current: &Json, desired: Option<&Status>) -> Merged {
+    merge(kind, current, desired, Writer { controller: OURS, now: NOW })
 }
 
 fn condition(kind: ConditionType, good: bool, generation: i64) -> Condition {
@@ -113,10 +118,11 @@ fn conditions_of_others_stay_where_they_are() {
 }
 
 #[test]
-fn what_was_said_of_a_newer_generation_is_left_alone() {
+fn what_was_said_of_a_newer_generation_is_told_apart() {
     let current = json!({"conditions": [written("Accepted", "False", 3, OLD)]});
-    assert_eq!(merged(&current, Some(&gateway(true, 2))), Merged::default());
-    assert!(merged(&current, Some(&gateway(true, 3))).fields.is_some());
+    assert!(is_outdated(&gateway(true, 2), &current));
+    assert!(!is_outdated(&gateway(true, 3), &current));
+    assert!(!is_outdated(&gateway(true, 2), &Json::Null));
 }
 
 #[test]
@@ -170,6 +176,7 @@ fn sixteen_ancestors_and_no_more_with_others_first() {
     assert_eq!((list(ancestors).len(), result.left_out), (16, 2));
     assert_eq!(list(ancestors)[..10], foreign[..]);
     assert_eq!(merged(&current, Some(&policy(6))).left_out, 0);
+    assert_eq!(merged_of(Kind::XBackend, &current, Some(&policy(23))).left_out, 1);
 
     let full: Vec<Json> = (0..16)
         .map(|index| entry("ancestorRef", "example.com/other", &format!("a-{index}"), "True"))
