@@ -224,7 +224,7 @@ pub fn read_object(node: &Node) -> Reading {
 
 fn read_resource<S: Spec>(node: &Node, at: &mut At) -> Option<Resource<S>> {
     let fields = at.fields(node)?;
-    note_duplicate_keys(fields, at);
+    note_keys(fields, at);
     let meta = read_meta(node, S::NAMESPACED, S::NAME, at);
     let spec = match S::FIELD {
         Some(field) => {
@@ -238,12 +238,24 @@ fn read_resource<S: Spec>(node: &Node, at: &mut At) -> Option<Resource<S>> {
     Some(object)
 }
 
-/// YAML has no answer to which of two values behind one key counts; the API server refuses such an object.
-pub(crate) fn note_duplicate_keys(fields: &[(Key, Node)], at: &mut At) {
+/// YAML has no answer to which of two values behind one key counts; the API server refuses such an object. And a key
+/// that is a boolean in YAML 1.1 reaches the API server as `true` or `false`.
+pub(crate) fn note_keys(fields: &[(Key, Node)], at: &mut At) {
     for (index, (key, node)) in fields.iter().enumerate() {
         at.within(&step(&key.text), |at| {
+            let key_node = Node { span: key.span, value: Value::Null };
+            if let Some(value) = key.bare {
+                at.wrong(
+                    "unquoted",
+                    &key_node,
+                    format!(
+                        "`{}` without quotes is the boolean {value} in YAML, and a key is a string",
+                        key.text
+                    ),
+                    format!("write \"{}\":", key.text),
+                );
+            }
             if fields[..index].iter().any(|(other, _)| other.text == key.text) {
-                let key_node = Node { span: key.span, value: Value::Null };
                 at.wrong(
                     "duplicate-key",
                     &key_node,
@@ -251,17 +263,17 @@ pub(crate) fn note_duplicate_keys(fields: &[(Key, Node)], at: &mut At) {
                     "keep one of them: the other would be lost without a word",
                 );
             }
-            note_duplicate_keys_below(node, at);
+            note_keys_below(node, at);
         });
     }
 }
 
-fn note_duplicate_keys_below(node: &Node, at: &mut At) {
+fn note_keys_below(node: &Node, at: &mut At) {
     match &node.value {
-        Value::Map(fields) => note_duplicate_keys(fields, at),
+        Value::Map(fields) => note_keys(fields, at),
         Value::List(items) => {
             for (index, item) in items.iter().enumerate() {
-                at.within(&format!("[{index}]"), |at| note_duplicate_keys_below(item, at));
+                at.within(&format!("[{index}]"), |at| note_keys_below(item, at));
             }
         }
         _ => {}

@@ -1,7 +1,8 @@
 //! YAML, and JSON with it, as kubectl reads it: anchors, merge keys, many documents, YAML 1.1 booleans.
 //!
 //! A document that cannot be read is a problem of its own; the documents around it are still read. A key that
-//! is written twice stays twice in the tree, so that the object it belongs to can be refused by name.
+//! is written twice stays twice in the tree, and one that is a boolean to kubectl is marked, so that the object it
+//! belongs to can be refused by name.
 
 use std::collections::BTreeMap;
 
@@ -276,20 +277,16 @@ fn map_key(node: &Node) -> Result<Key> {
         Value::Text(text) => text.clone(),
         Value::Bool(value) => value.to_string().into(),
         Value::Number(number) | Value::BareNumber(number, _) => number.to_string().into(),
+        // The object that it belongs to is refused by name, with whatever else is wrong with it.
         Value::BareBool(value, raw) => {
-            let message =
-                format!("`{raw}` without quotes is the boolean {value} in YAML, and a key is a string");
-            return Err(Box::new(Problem {
-                rule: "unquoted",
-                ..*syntax(node.span, message, format!("write \"{raw}\":"))
-            }));
+            return Ok(Key { bare: Some(*value), ..Key::new(node.span, raw.clone()) });
         }
         Value::Null | Value::List(_) | Value::Map(_) => {
             let message = format!("{} cannot be a key", node.describe());
             return Err(syntax(node.span, message, "a key is a string"));
         }
     };
-    Ok(Key { span: node.span, text })
+    Ok(Key::new(node.span, text))
 }
 
 /// `<<: *base`, or a list of them: what is there already goes first.
