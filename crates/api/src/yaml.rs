@@ -60,6 +60,7 @@ fn split(source: &str) -> Vec<(usize, &str)> {
 type Result<T> = std::result::Result<T, Box<Problem>>;
 
 fn read_part(source: &str, offset: usize, nodes: &mut Vec<Node>) -> Result<()> {
+    refuse_control_characters(source, offset)?;
     let positions = Positions::new(source, offset);
     let mut builder = Builder::default();
     for event in Parser::new_from_str(source) {
@@ -76,6 +77,22 @@ fn read_part(source: &str, offset: usize, nodes: &mut Vec<Node>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The parser takes some of them for the end of the document, and passes over others that kubectl refuses.
+fn refuse_control_characters(source: &str, offset: usize) -> Result<()> {
+    let allowed = ['\t', '\n', '\r', '\u{85}'];
+    let Some((at, found)) =
+        source.char_indices().find(|(_, found)| found.is_control() && !allowed.contains(found))
+    else {
+        return Ok(());
+    };
+    let start = offset + at;
+    Err(syntax(
+        Span { start, end: start + found.len_utf8() },
+        format!("the character U+{:04X}, which cannot be seen, has no place in YAML", u32::from(found)),
+        "remove it; binary data goes into `data` as base64",
+    ))
 }
 
 fn syntax(span: Span, message: impl Into<String>, help: impl Into<String>) -> Box<Problem> {

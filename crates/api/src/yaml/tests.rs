@@ -119,6 +119,16 @@ fn tags_decide_what_a_scalar_is() {
 }
 
 #[test]
+fn characters_that_cannot_be_seen_are_refused() {
+    let source = "ä: 1\n---\nb: \"x\0y\"\n---\nc: 1\n";
+    assert_eq!(documents(source).0.len(), 2, "those around it are read");
+    let (at, message) = wrong(source).remove(0);
+    assert_eq!((&source[at..=at], message.contains("U+0000")), ("\0", true), "{message}");
+    assert_eq!(wrong("a: \"x\ty\u{85}z\"\r\n"), []);
+    assert_eq!(wrong("a: \u{7f}\n").len(), 1);
+}
+
+#[test]
 fn block_text_keeps_its_lines() {
     assert_eq!(
         read("a: |\n  x\n  y\nb: >-\n  z\n  w\nc: |-\n  y\n"),
