@@ -289,6 +289,13 @@ const PASSED_OVER: &[(&str, &str)] = &[
     ),
 ];
 
+/// Whether a group was meant to be that of a kind of this name. Kinds of other projects may be called the same: there is
+/// a Gateway in `networking.istio.io`.
+fn is_slip(group: &str, kind: Kind) -> bool {
+    let of_kubernetes = group.is_empty() || group == "k8s.io" || group.ends_with(".k8s.io");
+    of_kubernetes || nearest(group, &[kind.group()]).is_some()
+}
+
 fn describe_unknown(node: &Node, group: &str, kind: &str, at: &mut At) {
     let is_gateway_api = group.starts_with("gateway.networking.");
     let known: Vec<&str> =
@@ -305,7 +312,7 @@ fn describe_unknown(node: &Node, group: &str, kind: &str, at: &mut At) {
         );
     } else if let (Some(version), false) = (api_version, kind.is_empty()) {
         let span = node.nearest("kind").span;
-        if let (Some(kind), true) = (elsewhere, is_gateway_api || group.is_empty()) {
+        if let Some(kind) = elsewhere.filter(|kind| is_gateway_api || is_slip(group, **kind)) {
             at.within("apiVersion", |at| {
                 let newest = format!("{}/{}", kind.group(), kind.versions()[0]);
                 let message = format!("`{}` has no kind {kind}", version.as_str().unwrap_or_default());
