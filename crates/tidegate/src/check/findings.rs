@@ -67,19 +67,20 @@ fn fault(conditions: &[Condition]) -> Option<Fault> {
     }
 }
 
-/// Gateways without a class, ListenerSets and routes whose parent is not there, policies without a target: no status
-/// can say so.
+/// Gateways without a class and what belongs to them, ListenerSets and routes whose parent is not there, policies without
+/// a target: no status can say so.
 fn strays(meaning: &Meaning) -> impl Iterator<Item = ObjectKey> {
     meaning.resources().iter().filter_map(|object| {
         let key = object.key();
         let stray = match &object {
             Object::Gateway(gateway) => meaning.class_is_missing(gateway),
-            Object::ListenerSet(set) => meaning.gateway_is_missing(set),
+            Object::ListenerSet(set) => meaning.gateway_is_missing(set) || meaning.has_no_class(set),
             Object::BackendTlsPolicy(_) | Object::XBackendTrafficPolicy(_) | Object::XBackend(_) => {
                 meaning.refused_in_notes(&key).is_some()
             }
             _ => meaning.parents(&key).iter().any(|parent| {
-                meaning.parentage(&parent.parent_ref, &key.name.namespace) == Parentage::Missing
+                let parentage = meaning.parentage(&parent.parent_ref, &key.name.namespace);
+                matches!(parentage, Parentage::Missing | Parentage::Classless)
             }),
         };
         stray.then_some(key)
