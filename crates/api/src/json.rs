@@ -42,7 +42,7 @@ impl Walk<'_> {
             b'{' => Value::Map(self.items(depth, |walk, depth| {
                 let start = walk.at;
                 let text = walk.text()?;
-                let key = Key { span: Span { start, end: walk.at }, text };
+                let key = Key::new(Span { start, end: walk.at }, text);
                 walk.skip_to_token()?;
                 walk.at += 1;
                 Some((key, walk.value(depth)?))

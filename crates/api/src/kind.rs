@@ -224,7 +224,7 @@ pub fn read_object(node: &Node) -> Reading {
 
 fn read_resource<S: Spec>(node: &Node, at: &mut At) -> Option<Resource<S>> {
     let fields = at.fields(node)?;
-    note_duplicate_keys(fields, at);
+    note_keys(fields, at);
     let meta = read_meta(node, S::NAMESPACED, S::NAME, at);
     let spec = match S::FIELD {
         Some(field) => {
@@ -238,12 +238,24 @@ fn read_resource<S: Spec>(node: &Node, at: &mut At) -> Option<Resource<S>> {
     Some(object)
 }
 
-/// YAML has no answer to which of two values behind one key counts; the API server refuses such an object.
-pub(crate) fn note_duplicate_keys(fields: &[(Key, Node)], at: &mut At) {
+/// YAML has no answer to which of two values behind one key counts; the API server refuses such an object. And a key
+/// that is a boolean in YAML 1.1 reaches the API server as `true` or `false`.
+pub(crate) fn note_keys(fields: &[(Key, Node)], at: &mut At) {
     for (index, (key, node)) in fields.iter().enumerate() {
         at.within(&step(&key.text), |at| {
+            let key_node = Node { span: key.span, value: Value::Null };
+            if let Some(value) = key.bare {
+                at.wrong(
+                    "unquoted",
+                    &key_node,
+                    format!(
+                        "`{}` without quotes is the boolean {value} in YAML, and a key is a string",
+                        key.text
+                    ),
+                    format!("write \"{}\":", key.text),
+                );
+            }
             if fields[..index].iter().any(|(other, _)| other.text == key.text) {
-                let key_node = Node { span: key.span, value: Value::Null };
                 at.wrong(
                     "duplicate-key",
                     &key_node,
@@ -251,17 +263,17 @@ pub(crate) fn note_duplicate_keys(fields: &[(Key, Node)], at: &mut At) {
                     "keep one of them: the other would be lost without a word",
                 );
             }
-            note_duplicate_keys_below(node, at);
+            note_keys_below(node, at);
         });
     }
 }
 
-fn note_duplicate_keys_below(node: &Node, at: &mut At) {
+fn note_keys_below(node: &Node, at: &mut At) {
     match &node.value {
-        Value::Map(fields) => note_duplicate_keys(fields, at),
+        Value::Map(fields) => note_keys(fields, at),
         Value::List(items) => {
             for (index, item) in items.iter().enumerate() {
-                at.within(&format!("[{index}]"), |at| note_duplicate_keys_below(item, at));
+                at.within(&format!("[{index}]"), |at| note_keys_below(item, at));
             }
         }
         _ => {}
@@ -276,6 +288,13 @@ const PASSED_OVER: &[(&str, &str)] = &[
         "Tidegate writes no traces; its metrics and its access log are set up for a whole process (docs/gateway-api.md)",
     ),
 ];
+
+/// Whether a group was meant to be that of a kind of this name. Kinds of other projects may be called the same: there is
+/// a Gateway in `networking.istio.io`.
+fn is_slip(group: &str, kind: Kind) -> bool {
+    let of_kubernetes = group.is_empty() || group == "k8s.io" || group.ends_with(".k8s.io");
+    of_kubernetes || nearest(group, &[kind.group()]).is_some()
+}
 
 fn describe_unknown(node: &Node, group: &str, kind: &str, at: &mut At) {
     let is_gateway_api = group.starts_with("gateway.networking.");
@@ -293,7 +312,7 @@ fn describe_unknown(node: &Node, group: &str, kind: &str, at: &mut At) {
         );
     } else if let (Some(version), false) = (api_version, kind.is_empty()) {
         let span = node.nearest("kind").span;
-        if let (Some(kind), true) = (elsewhere, is_gateway_api || group.is_empty()) {
+        if let Some(kind) = elsewhere.filter(|kind| is_gateway_api || is_slip(group, **kind)) {
             at.within("apiVersion", |at| {
                 let newest = format!("{}/{}", kind.group(), kind.versions()[0]);
                 let message = format!("`{}` has no kind {kind}", version.as_str().unwrap_or_default());

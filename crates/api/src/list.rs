@@ -1,6 +1,8 @@
 //! Lists of objects, as `kubectl get -o yaml` writes them, taken apart into the objects they hold.
 
-use crate::kind::note_duplicate_keys;
+use std::mem;
+
+use crate::kind::note_keys;
 use crate::problem::Problem;
 use crate::read::At;
 use crate::tree::{Key, Node, Value};
@@ -21,13 +23,15 @@ fn expand(node: Node, found: &mut Vec<Node>, problems: &mut Vec<Problem>) {
         return;
     };
     let mut at = At::new(kind.clone(), "");
-    let Value::Map(fields) = node.value else { return };
-    note_duplicate_keys(&fields, &mut at);
+    let Value::Map(mut fields) = node.value else { return };
+    // The objects' own keys are looked at with each of them.
+    let items = fields.iter_mut().filter(|(key, _)| &*key.text == "items");
+    let items: Vec<Node> = items
+        .map(|(_, node)| Node { span: node.span, value: mem::replace(&mut node.value, Value::Null) })
+        .collect();
+    note_keys(&fields, &mut at);
     let api_version = fields.iter().find(|(key, _)| &*key.text == "apiVersion").cloned();
-    for (key, items) in fields {
-        if &*key.text != "items" {
-            continue;
-        }
+    for items in items {
         match items.value {
             Value::List(items) => {
                 for item in items {
@@ -60,7 +64,7 @@ fn typed(mut item: Node, list: &str, api_version: Option<&(Key, Node)>) -> Node 
         let span = item.span;
         let kind = Node { span, value: Value::Text(kind.into()) };
         fields.push(version.clone());
-        fields.push((Key { span, text: "kind".into() }, kind));
+        fields.push((Key::new(span, "kind"), kind));
     }
     item
 }

@@ -11,7 +11,7 @@ use crate::form::{
     is_label_value, is_protocol, is_subdomain, is_token, is_well_known_cas,
 };
 use crate::read::{At, Read, Whole, text};
-use crate::tree::Node;
+use crate::tree::{Node, Value};
 
 /// Declares a string with a bound and a form.
 macro_rules! texts {
@@ -170,6 +170,12 @@ impl Duration {
 
 impl Read for Duration {
     fn read(node: &Node, at: &mut At) -> Option<Self> {
+        if let Value::Number(number) | Value::BareNumber(number, _) = &node.value {
+            let seconds = if number.is_u64() { format!("{number}s") } else { "500ms".to_owned() };
+            let help = format!("write whole numbers with units, such as \"{seconds}\"");
+            at.wrong("type", node, format!("expected a duration, found the number {number}"), help);
+            return None;
+        }
         let text = text(node, at)?;
         let duration = Self::parse(text);
         if duration.is_none() {

@@ -32,7 +32,21 @@ pub enum Value {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Key {
     pub span: Span,
+    /// As it is written.
     pub text: Box<str>,
+    /// What YAML 1.1, and so kubectl, reads instead of a plain `y`, `no` or `off`.
+    pub bare: Option<bool>,
+}
+
+impl Key {
+    pub(crate) fn new(span: Span, text: impl Into<Box<str>>) -> Self {
+        Self { span, text: text.into(), bare: None }
+    }
+
+    /// The key as JSON has it.
+    fn to_json(&self) -> String {
+        self.bare.map_or_else(|| self.text.to_string(), |value| value.to_string())
+    }
 }
 
 impl Node {
@@ -104,9 +118,7 @@ impl Node {
             Value::Number(number) | Value::BareNumber(number, _) => Json::Number(number.clone()),
             Value::Text(text) => Json::String(text.as_ref().to_owned()),
             Value::List(items) => items.iter().map(Self::to_json).collect(),
-            Value::Map(fields) => {
-                fields.iter().map(|(key, node)| (key.text.as_ref().to_owned(), node.to_json())).collect()
-            }
+            Value::Map(fields) => fields.iter().map(|(key, node)| (key.to_json(), node.to_json())).collect(),
         }
     }
 }
@@ -149,9 +161,7 @@ impl From<&Json> for Node {
             Json::Object(fields) => Value::Map(
                 fields
                     .iter()
-                    .map(|(key, value)| {
-                        (Key { span: Span::default(), text: key.as_str().into() }, value.into())
-                    })
+                    .map(|(key, value)| (Key::new(Span::default(), key.as_str()), value.into()))
                     .collect(),
             ),
         };

@@ -1,7 +1,8 @@
 //! YAML, and JSON with it, as kubectl reads it: anchors, merge keys, many documents, YAML 1.1 booleans.
 //!
 //! A document that cannot be read is a problem of its own; the documents around it are still read. A key that
-//! is written twice stays twice in the tree, so that the object it belongs to can be refused by name.
+//! is written twice stays twice in the tree, and one that is a boolean to kubectl is marked, so that the object it
+//! belongs to can be refused by name.
 
 use std::collections::BTreeMap;
 
@@ -59,6 +60,7 @@ fn split(source: &str) -> Vec<(usize, &str)> {
 type Result<T> = std::result::Result<T, Box<Problem>>;
 
 fn read_part(source: &str, offset: usize, nodes: &mut Vec<Node>) -> Result<()> {
+    refuse_control_characters(source, offset)?;
     let positions = Positions::new(source, offset);
     let mut builder = Builder::default();
     for event in Parser::new_from_str(source) {
@@ -75,6 +77,22 @@ fn read_part(source: &str, offset: usize, nodes: &mut Vec<Node>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The parser takes some of them for the end of the document, and passes over others that kubectl refuses.
+fn refuse_control_characters(source: &str, offset: usize) -> Result<()> {
+    let allowed = ['\t', '\n', '\r', '\u{85}'];
+    let Some((at, found)) =
+        source.char_indices().find(|(_, found)| found.is_control() && !allowed.contains(found))
+    else {
+        return Ok(());
+    };
+    let start = offset + at;
+    Err(syntax(
+        Span { start, end: start + found.len_utf8() },
+        format!("the character U+{:04X}, which cannot be seen, has no place in YAML", u32::from(found)),
+        "remove it; binary data goes into `data` as base64",
+    ))
 }
 
 fn syntax(span: Span, message: impl Into<String>, help: impl Into<String>) -> Box<Problem> {
@@ -276,20 +294,16 @@ fn map_key(node: &Node) -> Result<Key> {
         Value::Text(text) => text.clone(),
         Value::Bool(value) => value.to_string().into(),
         Value::Number(number) | Value::BareNumber(number, _) => number.to_string().into(),
+        // The object that it belongs to is refused by name, with whatever else is wrong with it.
         Value::BareBool(value, raw) => {
-            let message =
-                format!("`{raw}` without quotes is the boolean {value} in YAML, and a key is a string");
-            return Err(Box::new(Problem {
-                rule: "unquoted",
-                ..*syntax(node.span, message, format!("write \"{raw}\":"))
-            }));
+            return Ok(Key { bare: Some(*value), ..Key::new(node.span, raw.clone()) });
         }
         Value::Null | Value::List(_) | Value::Map(_) => {
             let message = format!("{} cannot be a key", node.describe());
             return Err(syntax(node.span, message, "a key is a string"));
         }
     };
-    Ok(Key { span: node.span, text })
+    Ok(Key::new(node.span, text))
 }
 
 /// `<<: *base`, or a list of them: what is there already goes first.

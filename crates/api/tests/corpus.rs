@@ -81,6 +81,7 @@ const SEVERAL: &[&str] = &[
     "TLSRoute/rule-names-repeated-v1alpha2",
     "UDPRoute/rule-names-repeated-v1alpha2",
     "XBackend/endpoint-selector-beside-hostname",
+    "yaml/bare-boolean-keys",
     "yaml/one-of-three",
 ];
 

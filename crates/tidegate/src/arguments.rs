@@ -28,6 +28,14 @@ pub(crate) use crate::arguments::proxy::Proxy;
 pub(crate) use crate::arguments::run::{AccessLog, LogFormat, Refused, Run, Status};
 use crate::arguments::run::{REFUSED_EXAMPLES, RUN_EXAMPLES, STATUS_EXAMPLES};
 
+const EXAMPLES: &str = "\
+Examples:
+  tidegate check manifests/                                 what is wrong, what is accepted
+  tidegate explain manifests/ --port 80 --host example.com  where a request would go
+  tidegate run manifests/                                   served on this machine
+
+Each command has more: tidegate help check";
+
 const CHECK_EXAMPLES: &str = "\
 Examples:
   tidegate check manifests/               a folder, with all folders below it
@@ -37,7 +45,7 @@ Examples:
   tidegate check manifests/ --cluster     before they are applied to a cluster
   tidegate check manifests/ --server      and what its API server says to them
 
-Exit status: 0 everything is accepted, 1 something is invalid or refused, 2 the manifests cannot be read.";
+Exit status: 0 everything is accepted, 1 something is invalid, refused or not resolved, 2 the manifests cannot be read.";
 
 const EXPLAIN_EXAMPLES: &str = "\
 Examples:
@@ -73,7 +81,7 @@ Examples:
 
 /// Gateway API without a cluster: read manifests, say what they mean, serve them.
 #[derive(Debug, Parser)]
-#[command(name = "tidegate", version, arg_required_else_help = true, subcommand_required = true)]
+#[command(name = "tidegate", version, arg_required_else_help = true, subcommand_required = true, after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) color: Color,

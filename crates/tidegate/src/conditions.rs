@@ -69,14 +69,25 @@ pub(crate) fn sets(status: &Status) -> Vec<&[Condition]> {
     }
 }
 
+/// Whether the conditions say that nothing is made of what was written.
+pub(crate) fn are_refusing(conditions: &[Condition]) -> bool {
+    conditions.iter().any(|condition| {
+        condition.kind == ConditionType::Accepted && condition.status != ConditionStatus::True
+    })
+}
+
+/// Whether they say that it refers to something that is not there or must not be used.
+pub(crate) fn are_unresolved(conditions: &[Condition]) -> bool {
+    conditions
+        .iter()
+        .any(|condition| condition.kind == ConditionType::ResolvedRefs && health(condition) == Health::Bad)
+}
+
 /// What the conditions say in a word or two, and the reasons of those that are not good.
 pub(crate) fn state(conditions: &[Condition]) -> Cell {
     let bad = reasons(conditions, Health::Bad);
     let care = reasons(conditions, Health::Care);
-    let refused = conditions.iter().any(|condition| {
-        condition.kind == ConditionType::Accepted && condition.status != ConditionStatus::True
-    });
-    match (refused, bad.is_empty(), care.is_empty()) {
+    match (are_refusing(conditions), bad.is_empty(), care.is_empty()) {
         (true, ..) => Cell::new(BAD, format!("refused: {}", words::all_of(&bad))),
         (false, false, _) => Cell::new(BAD, format!("accepted, but {}", words::all_of(&bad))),
         (false, true, false) => Cell::new(CARE, format!("accepted, {}", words::all_of(&care))),

@@ -37,6 +37,8 @@ pub(crate) enum Parentage {
     Ours,
     /// Of another controller, or of a kind that is not a Gateway.
     Foreign,
+    /// Nobody's, since there is no GatewayClass of the name that its Gateway has.
+    Classless,
     Missing,
 }
 
@@ -187,12 +189,21 @@ impl Meaning {
         };
         let key = ObjectKey { kind, name };
         if self.translation().statuses.contains_key(&key) {
-            Parentage::Ours
-        } else if [self.resources(), &self.around].iter().any(|all| all.get(&key).is_some()) {
-            Parentage::Foreign
-        } else {
-            Parentage::Missing
+            return Parentage::Ours;
         }
+        match [self.resources(), &self.around].iter().find_map(|all| all.get(&key)) {
+            Some(Object::Gateway(gateway)) if self.class_is_missing(&gateway) => Parentage::Classless,
+            Some(Object::ListenerSet(set)) if self.has_no_class(&set) => Parentage::Classless,
+            Some(_) => Parentage::Foreign,
+            None => Parentage::Missing,
+        }
+    }
+
+    /// Whether the Gateway that a ListenerSet names is there, and its class is not.
+    pub(crate) fn has_no_class(&self, set: &ListenerSet) -> bool {
+        let name = set.spec.gateway(&set.meta.namespace);
+        let gateway = [self.resources(), &self.around].iter().find_map(|all| all.gateways.get(&name));
+        gateway.is_some_and(|gateway| self.class_is_missing(gateway))
     }
 
     /// What was said to a route under one of its parents; `None` where it is not ours to say.

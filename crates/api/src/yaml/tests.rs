@@ -84,8 +84,16 @@ fn keys_are_strings() {
         read("8080: a\n1.5: b\ntrue: c\n0x10: d\n"),
         [json!({"8080": "a", "1.5": "b", "true": "c", "16": "d"})]
     );
-    assert_eq!(wrong("on: 1\n").len(), 1);
-    assert_eq!(wrong("\"on\": 1\n"), []);
+    let bare = |source: &str| {
+        let (nodes, _) = documents(source);
+        let Value::Map(fields) = &nodes[0].value else { panic!("{nodes:?}") };
+        fields.iter().map(|(key, _)| (key.text.to_string(), key.bare)).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        bare("on: 1\n\"on\": 1\nn: 1\n"),
+        [("on".to_owned(), Some(true)), ("on".to_owned(), None), ("n".to_owned(), Some(false))]
+    );
+    assert_eq!(read("on: 1\n"), [json!({"true": 1})], "as kubectl reads it");
     assert_eq!(wrong("? [a]\n: 1\n"), [(2, "a list cannot be a key".to_owned())]);
     assert_eq!(wrong("~: 1\n"), [(0, "nothing cannot be a key".to_owned())]);
 }
@@ -108,6 +116,16 @@ fn tags_decide_what_a_scalar_is() {
     );
     assert_eq!(wrong("a: !!binary '?'").len(), 1);
     assert_eq!(wrong("a: .inf").len(), 1);
+}
+
+#[test]
+fn characters_that_cannot_be_seen_are_refused() {
+    let source = "ä: 1\n---\nb: \"x\0y\"\n---\nc: 1\n";
+    assert_eq!(documents(source).0.len(), 2, "those around it are read");
+    let (at, message) = wrong(source).remove(0);
+    assert_eq!((&source[at..=at], message.contains("U+0000")), ("\0", true), "{message}");
+    assert_eq!(wrong("a: \"x\ty\u{85}z\"\r\n"), []);
+    assert_eq!(wrong("a: \u{7f}\n").len(), 1);
 }
 
 #[test]

@@ -8,6 +8,7 @@ pub(crate) mod table;
 use tidegate_translate::Settings;
 
 use crate::arguments::{Check, CheckFormat};
+use crate::check::findings::Fault;
 use crate::meaning::Meaning;
 use crate::output::{Error, Outcome, Terminal};
 
@@ -32,10 +33,13 @@ pub(crate) fn run(options: &Check, terminal: &mut Terminal) -> Result<Outcome, E
         (CheckFormat::Yaml, None) => terminal.print(&tidegate_api::to_yaml(&list::list(&meaning)))?,
     }
     let mut outcome = Outcome::Good;
-    if !findings.is_empty() {
-        let names: Vec<&str> = findings.iter().map(|finding| finding.what.as_str()).collect();
-        terminal.error(&format!("not accepted: {}", names.join(", ")));
-        outcome = Outcome::Refused;
+    for fault in Fault::ALL {
+        let found = findings.iter().filter(|finding| finding.fault == fault);
+        let names: Vec<&str> = found.map(|finding| finding.what.as_str()).collect();
+        if !names.is_empty() {
+            terminal.error(&format!("{}: {}", fault.words(), names.join(", ")));
+            outcome = Outcome::Refused;
+        }
     }
     let refused: Vec<String> = compared.iter().flat_map(server::Compared::refused).collect();
     if !refused.is_empty() {

@@ -28,6 +28,7 @@ pub(crate) fn render(meaning: &Meaning, findings: &[Finding]) -> String {
                 head(&title, &status.conditions) + &listeners(&set.spec.listeners, &status.listeners)
             }
             _ if meaning.gateway_is_missing(set) => bad(&title, "there is no such Gateway"),
+            _ if meaning.has_no_class(set) => bad(&title, "its Gateway's class does not exist"),
             _ => silent(&title, "its Gateway is not served here"),
         }
     }));
@@ -138,6 +139,7 @@ fn attachment_state(meaning: &Meaning, route: &ObjectKey, attachment: &Attachmen
     }
     let state = match meaning.parentage(&attachment.parent_ref, &route.name.namespace) {
         Parentage::Missing => Cell::new(BAD, "there is no such parent"),
+        Parentage::Classless => Cell::new(BAD, "its Gateway's class does not exist"),
         Parentage::Foreign | Parentage::Ours => Cell::new(FAINT, "another controller's"),
     };
     (state, Vec::new())

@@ -32,7 +32,7 @@ pub(crate) fn run(options: &Explain, terminal: &mut Terminal) -> Result<Outcome,
         TextFormat::Text => terminal.print(&explanation.to_text())?,
         TextFormat::Json => terminal.print_json(&explanation)?,
     }
-    Ok(Outcome::good_if(explanation.good))
+    Ok(Outcome::good_if(explanation.accepted))
 }
 
 fn flow(

@@ -17,8 +17,7 @@ use crate::output::{BAD, CARE, Error, FAINT, GOOD, STRONG, styled};
 #[derive(Debug, Serialize)]
 pub(crate) struct ObjectExplanation {
     pub(crate) object: String,
-    #[serde(rename = "accepted")]
-    pub(crate) good: bool,
+    pub(crate) accepted: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     messages: Vec<String>,
     parts: Vec<Part>,
@@ -30,6 +29,9 @@ struct Part {
     name: String,
     #[serde(skip)]
     health: Health,
+    /// A reference that is not resolved is bad, and refuses nothing.
+    #[serde(skip)]
+    refused: bool,
     state: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     messages: Vec<String>,
@@ -56,8 +58,8 @@ pub(crate) fn explain(meaning: &Meaning, name: &str) -> Result<ObjectExplanation
         Kind::BackendTlsPolicy | Kind::XBackendTrafficPolicy | Kind::XBackend => policy::parts(meaning, &key),
         _ => (Vec::new(), route::parts(meaning, &key)),
     };
-    let good = parts.iter().all(|part| part.health < Health::Bad);
-    Ok(ObjectExplanation { object: key.to_string(), good, messages, parts })
+    let accepted = !parts.iter().any(|part| part.refused);
+    Ok(ObjectExplanation { object: key.to_string(), accepted, messages, parts })
 }
 
 impl Part {
@@ -65,6 +67,7 @@ impl Part {
         Self {
             name,
             health: conditions::worst(conditions),
+            refused: conditions::are_refusing(conditions),
             state: conditions::state(conditions).text().to_owned(),
             messages: conditions::messages(conditions),
             entries,
@@ -72,7 +75,14 @@ impl Part {
     }
 
     fn without_conditions(name: String, health: Health, state: &str) -> Self {
-        Self { name, health, state: state.to_owned(), messages: Vec::new(), entries: Vec::new() }
+        Self {
+            name,
+            health,
+            refused: health == Health::Bad,
+            state: state.to_owned(),
+            messages: Vec::new(),
+            entries: Vec::new(),
+        }
     }
 }
 

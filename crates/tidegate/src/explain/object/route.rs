@@ -34,6 +34,9 @@ fn part(meaning: &Meaning, key: &ObjectKey, attachment: &Attachment) -> Part {
         Some(conditions) => Part::new(name, conditions, entries),
         None => match meaning.parentage(&attachment.parent_ref, &key.name.namespace) {
             Parentage::Missing => Part::without_conditions(name, Health::Bad, "there is no such parent"),
+            Parentage::Classless => {
+                Part::without_conditions(name, Health::Bad, "its Gateway's class does not exist")
+            }
             Parentage::Foreign | Parentage::Ours => {
                 Part::without_conditions(name, Health::Care, "it belongs to another controller")
             }
