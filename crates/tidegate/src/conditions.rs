@@ -76,6 +76,13 @@ pub(crate) fn are_refusing(conditions: &[Condition]) -> bool {
     })
 }
 
+/// Whether they say that connections are refused, as by a listener without a usable certificate.
+pub(crate) fn are_unserved(conditions: &[Condition]) -> bool {
+    conditions
+        .iter()
+        .any(|condition| condition.kind == ConditionType::Programmed && health(condition) == Health::Bad)
+}
+
 /// Whether they say that it refers to something that is not there or must not be used.
 pub(crate) fn are_unresolved(conditions: &[Condition]) -> bool {
     conditions

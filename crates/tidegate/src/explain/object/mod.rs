@@ -29,7 +29,7 @@ struct Part {
     name: String,
     #[serde(skip)]
     health: Health,
-    /// A reference that is not resolved is bad, and refuses nothing.
+    /// A reference that is not resolved is bad, and refuses nothing by itself.
     #[serde(skip)]
     refused: bool,
     state: String,
@@ -67,7 +67,7 @@ impl Part {
         Self {
             name,
             health: conditions::worst(conditions),
-            refused: conditions::are_refusing(conditions),
+            refused: conditions::are_refusing(conditions) || conditions::are_unserved(conditions),
             state: conditions::state(conditions).text().to_owned(),
             messages: conditions::messages(conditions),
             entries,
