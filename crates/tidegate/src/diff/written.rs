@@ -111,3 +111,99 @@ fn precedence(matched: Match<'_>) -> Precedence {
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, SocketAddr};
+
+    use tidegate_plan::{
+        Body, Group, Handling, HttpRule, Inbound, Listener, ListenerId, ObjectName, Plan, Request, Route,
+        RouteId, RouteKind, Tables, Timeouts, ValueMatch,
+    };
+
+    use super::*;
+
+    fn listener() -> ListenerId {
+        ListenerId { gateway: ObjectName::new("default", "gw"), listener_set: None, name: "http".into() }
+    }
+
+    fn tables(matches: &[HttpMatch]) -> Tables {
+        let mut plan = Plan::default();
+        plan.insert(Body::Listener(Listener {
+            id: listener(),
+            addresses: Vec::new(),
+            port: 80,
+            hostname: None,
+            handling: Handling::Http,
+            external_auth: Vec::new(),
+            refuse: None,
+        }));
+        for (index, matched) in matches.iter().enumerate() {
+            let rule = HttpRule {
+                name: None,
+                matches: vec![matched.clone()],
+                filters: Vec::new(),
+                backends: Group(Vec::new()),
+                timeouts: Timeouts::default(),
+                retry: None,
+                session: None,
+                refuse: None,
+            };
+            let object = ObjectName::new("default", index.to_string());
+            plan.insert(Body::Route(Route {
+                id: RouteId { kind: RouteKind::Http, object },
+                created: 0,
+                listeners: vec![listener()],
+                hostnames: Vec::new(),
+                rules: Rules::Http(vec![rule]),
+            }));
+        }
+        Tables::new(&plan)
+    }
+
+    /// All of these are met by one request. Whichever of them are there, the decision takes the one that goes first here.
+    #[test]
+    fn it_is_the_order_of_the_decision() {
+        let value = |name: &str| ValueMatch { name: name.into(), value: TextMatch::Exact("1".into()) };
+        let paths = [
+            PathMatch::Prefix("/".into()),
+            PathMatch::Prefix("/a".into()),
+            PathMatch::Regex("/a/.".into()),
+            PathMatch::Regex("/a/[a-z]".into()),
+            PathMatch::Exact("/a/b".into()),
+        ];
+        let mut matches = Vec::new();
+        for path in paths {
+            for (method, headers, query) in
+                [(false, 0, 1), (true, 0, 0), (false, 2, 0), (false, 1, 1), (false, 0, 0)]
+            {
+                matches.push(HttpMatch {
+                    path: path.clone(),
+                    method: method.then(|| "GET".to_owned()),
+                    headers: ["x", "y"][..headers].iter().map(|name| value(name)).collect(),
+                    query: ["q"][..query].iter().map(|name| value(name)).collect(),
+                });
+            }
+        }
+        matches.sort_by_key(|matched| precedence(Match::Http(matched)));
+        let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 80));
+        let headers = vec![("x".to_owned(), "1".to_owned()), ("y".to_owned(), "1".to_owned())];
+        let request = Request {
+            host: Some("a.example"),
+            method: "GET",
+            path: "/a/b",
+            query: Some("q=1"),
+            headers: &headers,
+        };
+        while let Some(first) = matches.first() {
+            // The last in the list is the first by name, which must not matter.
+            let there: Vec<HttpMatch> = matches.iter().rev().cloned().collect();
+            let tables = tables(&there);
+            let taken = tables.matched(&Inbound { local, https: None }, &request, &mut ());
+            let Ok(taken) = taken else { panic!("{taken:?}") };
+            let Rules::Http(rules) = &taken.rule.route().rules else { panic!("another kind") };
+            assert_eq!(rules[0].matches[0], *first);
+            matches.remove(0);
+        }
+    }
+}
