@@ -3,7 +3,7 @@
 //!
 //! **Why the text need not be compared.** Of texts that are in the map no two are ever taken for each other: where
 //! tags do not tell two apart, this is seen when the second comes, and then they are compared. A text that is not in
-//! the map is taken for another if its tag, 64 bits that nobody can foresee, is that of one of about five texts in
+//! the map is taken for another if its tag, 64 bits that nobody can foresee, is that of one of about six texts in
 //! its bucket: once in 2^61 lookups. A million lookups a second for nothing but unknown names would meet one in
 //! 70,000 years; whoever sent it would have had no way to choose it.
 

@@ -164,12 +164,10 @@ impl<K: Printed, V: Clone> Way<K, V> {
             held.values[at] = value;
             return false;
         }
-        held.push(key, value);
-        let count = held.keys.len();
-        if !self.tags.fit(count) {
-            self.sort_tags();
-        } else if self.tags.put(print, count - 1).is_err() {
-            self.crowded = true;
+        let placed = if self.crowded || !self.tags.has_room() { None } else { self.tags.put(print).ok() };
+        held.insert(placed.unwrap_or(held.keys.len()), key, value);
+        if placed.is_none() {
+            self.sort();
         }
         true
     }
@@ -178,14 +176,22 @@ impl<K: Printed, V: Clone> Way<K, V> {
         let held = Arc::make_mut(&mut self.held);
         held.keys.swap_remove(at);
         held.values.swap_remove(at);
-        self.sort_tags();
+        self.sort();
     }
 
-    /// Puts all tags into buckets anew.
-    fn sort_tags(&mut self) {
-        let keys = &self.held.keys;
-        self.tags = Tags::with_room_for(keys.len());
-        self.crowded = keys.iter().enumerate().any(|(at, key)| self.tags.put(key.print(), at).is_err());
+    /// Makes the tags anew, and puts the keys in the order of these.
+    fn sort(&mut self) {
+        let held = Arc::make_mut(&mut self.held);
+        let Ok((tags, places)) = Tags::of(held.keys.iter().map(K::print)) else {
+            // The tags that are there are not asked any more.
+            self.crowded = true;
+            return;
+        };
+        let keys = held.keys.drain(..).zip(held.values.drain(..));
+        let mut sorted: Vec<(usize, (K, V))> = places.into_iter().zip(keys).collect();
+        sorted.sort_unstable_by_key(|(place, _)| *place);
+        (held.keys, held.values) = sorted.into_iter().map(|(_, pair)| pair).unzip();
+        (self.tags, self.crowded) = (tags, false);
     }
 
     fn into_held(self) -> Held<K, V> {
@@ -195,14 +201,14 @@ impl<K: Printed, V: Clone> Way<K, V> {
 
 impl<K, V> Held<K, V> {
     /// Leaves little room unused, because there may be very many of these.
-    fn push(&mut self, key: K, value: V) {
+    fn insert(&mut self, at: usize, key: K, value: V) {
         if self.keys.len() == self.keys.capacity() {
             let more = 1 + self.keys.len() / 8;
             self.keys.reserve_exact(more);
             self.values.reserve_exact(more);
         }
-        self.keys.push(key);
-        self.values.push(value);
+        self.keys.insert(at, key);
+        self.values.insert(at, value);
     }
 }
 
