@@ -21,7 +21,7 @@ struct Way<K, V> {
     tags: Tags,
     held: Arc<Held<K, V>>,
     /// Whether tags do not tell its keys apart: then they are compared. It takes two keys with one tag, or more
-    /// than 65,536 keys in one way, and neither is ever expected of prints.
+    /// than 65,535 keys in one way, and neither is ever expected of prints.
     crowded: bool,
 }
 
@@ -101,9 +101,12 @@ impl<K: Printed, V: Clone> Ways<K, V> {
     /// Makes one way more, of the one whose turn it is.
     fn split(&mut self) {
         let at = split_from(self.ways.len());
-        self.ways.push(Way::new());
+        let ways = self.ways.len() + 1;
         let Held { keys, values } = std::mem::replace(&mut self.ways[at], Way::new()).into_held();
-        self.sort_in(keys, values);
+        let (stay, go): (Vec<_>, Vec<_>) =
+            keys.into_iter().zip(values).partition(|(key, _)| way_of(key.print(), ways) == at);
+        self.ways[at] = Way::of(stay);
+        self.ways.push(Way::of(go));
     }
 
     /// Undoes the last split.
@@ -111,16 +114,11 @@ impl<K: Printed, V: Clone> Ways<K, V> {
         if self.ways.len() > 1
             && let Some(last) = self.ways.pop()
         {
-            let Held { keys, values } = last.into_held();
-            self.sort_in(keys, values);
-        }
-    }
-
-    fn sort_in(&mut self, keys: Vec<K>, values: Vec<V>) {
-        for (key, value) in keys.into_iter().zip(values) {
-            let print = key.print();
-            let at = way_of(print, self.ways.len());
-            self.ways[at].insert(print, key, value);
+            let at = split_from(self.ways.len());
+            let stay = std::mem::replace(&mut self.ways[at], Way::new()).into_held();
+            let pairs =
+                [stay, last.into_held()].into_iter().flat_map(|held| held.keys.into_iter().zip(held.values));
+            self.ways[at] = Way::of(pairs.collect());
         }
     }
 }
@@ -152,6 +150,14 @@ impl<K, V> Way<K, V> {
 }
 
 impl<K: Printed, V: Clone> Way<K, V> {
+    /// Of keys that are all different.
+    fn of(pairs: Vec<(K, V)>) -> Self {
+        let (keys, values) = pairs.into_iter().unzip();
+        let mut way = Self { held: Held { keys, values }.into(), ..Self::new() };
+        way.sort();
+        way
+    }
+
     fn find_key(&self, print: Print, key: &K) -> Option<usize> {
         self.find(print, |other| other == key).filter(|at| self.held.keys[*at] == *key)
     }
